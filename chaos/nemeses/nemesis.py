@@ -88,7 +88,8 @@ class Nemesis:
     def _run(self) -> None:
         begun_s = clock.monotonic_s()
         # For how long acts took, to wait for replicas or for a process: the schedule waits meanwhile, so that what it
-        # has one after the other never comes at once.
+        # has one after the other never comes at once. What is repeated until its end makes nothing wait: it comes less
+        # often where it takes longer than its interval.
         lag_s = 0.0
         # By time; at the same time, ends come before beginnings.
         due: list[tuple[float, int, int, _Doing]] = []
@@ -110,9 +111,12 @@ class Nemesis:
                     self._tell(doing, "end", doing.act.end)
                 elif number in open_:
                     self._repeat(doing)
+                now_s = clock.monotonic_s()
+                if phase != _REPEAT:
+                    lag_s += now_s - act_begun_s
                 if number in open_ and doing.act.repeat_s is not None:
-                    heapq.heappush(due, (at_s + doing.act.repeat_s, _REPEAT, number, doing))
-                lag_s += clock.monotonic_s() - act_begun_s
+                    next_s = max(at_s, now_s - begun_s - lag_s) + doing.act.repeat_s
+                    heapq.heappush(due, (next_s, _REPEAT, number, doing))
         finally:
             for doing in open_.values():
                 self._tell(doing, "end", doing.act.end)

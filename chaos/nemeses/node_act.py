@@ -117,7 +117,9 @@ class RollingRestartAct:
         for node in target.view(with_leaders=False).nodes:
             if self._stage.is_over():
                 break
-            clock.wait_until(target.is_in_sync, timeout_s=IN_SYNC_S, interval_s=_POLL_S)
+            clock.wait_until(
+                lambda: target.is_in_sync() or self._stage.is_over(), timeout_s=IN_SYNC_S, interval_s=_POLL_S
+            )
             target.stop(node)
             if target.state(node) != "down":
                 raise NotTakenHoldError(f"node {node} did not stop", nodes=restarted)

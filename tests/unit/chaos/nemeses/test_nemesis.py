@@ -338,10 +338,41 @@ def test_a_leader_is_chosen_once_replicas_are_in_sync(tmp_path: Path) -> None:
 
 
 def test_resets_go_on_until_the_fault_ends(tmp_path: Path) -> None:
+    def count() -> int:
+        return sum(what == "reset" for what, *_ in target.done)
+
     target = FakeTarget()
-    fault = ConnectionResets(selector="1>2", interval_ms=10)
-    carry_out(target, tmp_path, fault, places=[(0.0, 0.5)])
-    assert [what for what, *_ in target.done].count("reset") > 2
+    steps = (Step(0, 100, ConnectionResets(selector="1>2", interval_ms=10)),)
+    with Nemesis(Schedule(length_s=100, steps=steps), target, path=tmp_path / "nemesis.jsonl", start_ns=0):
+        wait_for(lambda: count() > 3, "there are resets")
+    told = count()
+    assert target.done[-2:] == [("heal", (Link("1", "2"),)), ("ready", (1, 2, 3))]
+    assert count() == told
+
+
+def test_resets_that_take_longer_than_their_interval_come_less_often_and_end_in_time(tmp_path: Path) -> None:
+    class Slow(FakeTarget):
+        def reset(self, links: Sequence[Link]) -> None:
+            clock.wait_until(lambda: False, timeout_s=0.05)
+            super().reset(links)
+
+    target = Slow()
+    carry_out(target, tmp_path, ConnectionResets(selector="1>2", interval_ms=1), places=[(0.0, 0.3)])
+    # One with the beginning, and those that there is time for: not the three hundred of a quick cluster.
+    assert 2 <= [what for what, *_ in target.done].count("reset") <= 8
+
+
+def test_a_clock_of_a_node_that_is_down_all_the_time_was_not_read(tmp_path: Path) -> None:
+    class Down(FakeTarget):
+        def clock_steps(self, node: int) -> int:
+            return 0 if self.states[node] == "down" else super().clock_steps(node)
+
+    faults = Kill(selector="1"), ClockBump(selector="1"), ClockBump(selector="1,2")
+    events = carry_out(Down(), tmp_path, *faults, places=[(0.0, 0.5), (0.1, 0.1), (0.3, 0.1)])
+    ends = [(event.f, event.error) for event in events if "end" in event.value]
+    assert ends == [
+        ("clock-bump", "the clock of node 1 was not read while it was wrong"), ("clock-bump", None), ("kill", None)
+    ]  # fmt: skip
 
 
 def test_what_goes_wrong_between_beginning_and_end_is_told_at_the_end(tmp_path: Path) -> None:
