@@ -49,7 +49,10 @@ def make_run(record: RunRecord, folder: RunFolder, *, say: Callable[[str], None]
         _carry_out(cluster, workload, schedule, record, folder, say)
     say("judging")
     verdict = judge_run(folder)
-    folder.verdict.write_bytes(msgspec.json.format(msgspec.json.encode(verdict), indent=1) + b"\n")
+    # Whole or not at all: a run that has it is done.
+    partial = folder.verdict.with_suffix(".partial")
+    partial.write_bytes(msgspec.json.format(msgspec.json.encode(verdict), indent=1) + b"\n")
+    partial.replace(folder.verdict)
     folder.report.write_text(page(read_run(folder)), encoding="utf-8")
     return verdict
 

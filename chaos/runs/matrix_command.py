@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from ...local.errors import ClusterError, NodeFailedError
+from ...local.errors import ClusterError
 
 if TYPE_CHECKING:
     from .matrix_row import MatrixRow
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def matrix(out: Path, seconds: float, seed: int, only: str, cluster: str, keep: bool) -> None:
     """Make every run of the matrix that is not in the folder yet, and write results.md.
 
-    Interrupted, it goes on where it was when it is called again. Exit status 1 when a run found anomalies, or showed
-    nothing.
+    Interrupted, it goes on where it was when it is called again; results.md has every run of the folder. Exit status 1
+    when a run found anomalies, showed nothing, or could not be made.
     """
     from ..histories.run_folder import RunFolder
     from ..nemeses.kafka_target import KAFKA_KINDS
@@ -39,27 +39,36 @@ def matrix(out: Path, seconds: float, seed: int, only: str, cluster: str, keep: 
     from .matrix_row import row_of, table
     from .run_cluster import APACHE_KAFKA
 
-    rows: list[MatrixRow] = []
-    for number, cell in enumerate(cells(KAFKA_KINDS if cluster == APACHE_KAFKA else None)):
-        if only not in cell.name:
-            continue
+    every = cells(KAFKA_KINDS if cluster == APACHE_KAFKA else None)
+    if not any(only in cell.name for cell in every):
+        raise click.UsageError(
+            f"no run of the matrix has {only!r} in its name, as {every[0].name} has {every[0].mix!r}"
+        )
+    rows: dict[str, MatrixRow] = {}
+    is_well = True
+    for number, cell in enumerate(every):
         folder = RunFolder(out / cell.name)
-        if not folder.verdict.exists():
+        is_asked = only in cell.name
+        if is_asked and not folder.verdict.exists():
             shutil.rmtree(folder.path, ignore_errors=True)
             record = cell.record(seed=seed + number, seconds=seconds, cluster=cluster)
             click.echo(f"{cell.name}: {record.replay}", err=True)
             try:
                 make_run(record, folder, say=lambda _sentence: None)
-            except (ClusterError, NodeFailedError) as error:
+            except ClusterError as error:
                 click.secho(f"{cell.name} could not be made: {error}", fg="red", err=True)
+                is_well = False
                 continue
-        row = row_of(folder)
-        rows.append(row)
-        click.echo(f"  {row.verdict}: {row.found or 'nothing found'}", err=True)
-        if row.verdict == "valid" and not keep:
-            shutil.rmtree(folder.nodes, ignore_errors=True)
-        (out / "results.md").write_text(table(rows))
-        (out / "results.jsonl").write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in rows))
-    click.echo(table(rows))
-    if any(row.verdict != "valid" for row in rows):
+        if not folder.verdict.exists():
+            continue
+        row = rows[cell.name] = row_of(folder)
+        if is_asked:
+            is_well = is_well and row.verdict == "valid"
+            click.echo(f"  {row.verdict}: {row.found or 'nothing found'}", err=True)
+            if row.verdict == "valid" and not keep:
+                shutil.rmtree(folder.nodes, ignore_errors=True)
+        (out / "results.md").write_text(table(rows.values()))
+        (out / "results.jsonl").write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in rows.values()))
+    click.echo(table(row for name, row in rows.items() if only in name))
+    if not is_well:
         raise click.exceptions.Exit(1)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import msgspec
 
+from ...local.errors import ClusterError
 from ..checkers.finding import Verdict
 from ..histories.run_folder import RunFolder
+from ..nemeses.schedule import read_schedule
 
 
 class MatrixRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,9 +30,12 @@ class MatrixRow(msgspec.Struct, frozen=True, kw_only=True):
 def row_of(folder: RunFolder) -> MatrixRow:
     """Of a run that has its verdict. Raises ClusterError."""
     record = folder.read_record()
-    verdict = msgspec.json.decode(folder.verdict.read_bytes(), type=Verdict)
+    try:
+        verdict = msgspec.json.decode(folder.verdict.read_bytes(), type=Verdict)
+    except msgspec.MsgspecError as error:
+        raise ClusterError(f"{folder.verdict} is no verdict: {error}") from error
     outcomes = verdict.statistics.get("operations", {})
-    schedule = msgspec.json.decode(folder.schedule.read_bytes())
+    schedule = read_schedule(folder.schedule)
     bad = sorted({finding.type for finding in verdict.findings if not finding.allowed})
     allowed = sorted(set(verdict.counts) - set(bad))
     return MatrixRow(
@@ -40,14 +45,14 @@ def row_of(folder: RunFolder) -> MatrixRow:
         seed=record.seed,
         seconds=record.seconds,
         operations=sum(told.get("ok", 0) for told in outcomes.values()),
-        faults=len(schedule["steps"]),
+        faults=len(schedule.steps),
         verdict=verdict.valid,
         found="; ".join([*(f"{verdict.counts[type_]} × {type_}" for type_ in bad), *verdict.notes]),
         allowed=", ".join(f"{verdict.counts[type_]} × {type_}" for type_ in allowed),
     )
 
 
-def table(rows: Sequence[MatrixRow]) -> str:
+def table(rows: Iterable[MatrixRow]) -> str:
     """As Markdown."""
     lines = [
         "| run | seed | nodes | s | faults | operations | verdict | found | allowed |",

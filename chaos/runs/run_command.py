@@ -51,6 +51,10 @@ def run(
         raise click.UsageError("faults are drawn (--nemesis) or written in a file (--schedule), not both")
     if bootstrap is not None and (nemesis or schedule is not None):
         raise click.UsageError("a cluster that others started is not broken: --bootstrap goes without faults")
+    if bootstrap is not None and properties:
+        raise click.UsageError(
+            "a cluster that others started has properties of its own: --bootstrap goes without --set"
+        )
     record = RunRecord(
         workload=workload,
         nemeses=tuple(name for name in nemesis.split(",") if name),
