@@ -140,7 +140,7 @@ class BreakableNodes:
         names = " | ".join(",".join(map(str, group)) for group in groups)
         return self._break_links(
             between(groups, nodes.links),
-            f"partition {names} by {mode}{'' if stream == 'both' else f' of {stream}'}",
+            f"partition {names} by {mode}{_of(stream)}",
             lambda links: nodes.cut(links, mode, stream),
         )
 
@@ -148,6 +148,23 @@ class BreakableNodes:
         """A node and all others reach each other no more; with `clients=False` clients still reach it."""
         others: list[End] = [one for one in self.nodes if one != self._known(node)]
         return self.partition([node], [*others, *(self._proxied().slots if clients else ())], mode=mode)
+
+    def cut_link(
+        self,
+        source: End | None = None,
+        target: End | None = None,
+        *,
+        mode: CutMode = "silence",
+        stream: Stream = "both",
+    ) -> HeldFault:
+        """Nothing comes through on the connections that `source` opens to `target`; those that `target` opens to
+        `source` stay: a partition in one direction. None is every end."""
+        nodes = self._proxied()
+        return self._break_links(
+            matching(source, target, nodes.links),
+            f"{_way(source, target)} cut by {mode}{_of(stream)}",
+            lambda links: nodes.cut(links, mode, stream),
+        )
 
     def slow_link(
         self, source: End | None = None, target: End | None = None, *, latency_ms: int, jitter_ms: int = 0
@@ -300,3 +317,7 @@ class BreakableNodes:
 
 def _way(source: End | None, target: End | None) -> str:
     return f"{'*' if source is None else source}→{'*' if target is None else target}"
+
+
+def _of(stream: Stream) -> str:
+    return "" if stream == "both" else f" of {stream}"

@@ -166,6 +166,15 @@ def test_the_end_of_one_fault_of_a_link_leaves_the_other(linked_cluster: ChaosCl
     assert "connections *→* reset" in linked_cluster.story()
 
 
+def test_a_link_is_cut_in_one_direction(linked_cluster: ChaosCluster) -> None:
+    with linked_cluster.cut_link(1, 2):
+        assert not linked_cluster.reaches(1, 2)
+        assert linked_cluster.reaches(2, 1)
+        assert linked_cluster.reaches("client-0", 2)
+    assert linked_cluster.reaches(1, 2)
+    assert "begins: 1→2 cut by silence" in linked_cluster.story()
+
+
 def test_faults_of_requests_are_the_clusters_and_counted(penstock_cluster: ChaosCluster) -> None:
     topic, other = penstock_cluster.topic(), penstock_cluster.topic()
     fault = penstock_cluster.faults.next("Produce", n=2, error="TOPIC_AUTHORIZATION_FAILED", topic=topic)

@@ -20,6 +20,7 @@ def test_a_link_fault_without_toxiproxy_is_a_sentence(tmp_path: Path, monkeypatc
         for fault in (
             lambda: cluster.partition([1], [2, 3]),
             lambda: cluster.isolate(1),
+            lambda: cluster.cut_link(1, 2),
             lambda: cluster.slow_link(latency_ms=1),
             lambda: cluster.reset_connections(),
         ):
