@@ -159,16 +159,16 @@ def _clusters(one: _Register, *, stale: bool) -> dict[Hashable, Cluster]:
 
 
 def _check_sessions(findings: Findings, key: str, one: _Register, clusters: Mapping[Hashable, Cluster]) -> None:
-    """No process reads a value, then one that was overwritten before that was written."""
+    """No process reads a value, then one that certainly was there before that was written."""
     newest: dict[int | str, _Read] = {}
     for read in one.reads:
         before = newest.get(read.process)
         if before is None or before.value == read.value:
             newest[read.process] = read
-        elif clusters[read.value].returned < clusters[before.value].invoked:
+        elif clusters[read.value].first_returned < clusters[before.value].invoked:
             message = (
                 f"process {read.process} reads {before.value!r} of {key} and then {read.value!r}, which is older: "
-                f"its write returned before that of {before.value!r} began"
+                f"it was there before the write of {before.value!r} began"
             )
             findings.add("nonmonotonic-read", message, (before.returned, read.returned), key=key)
         else:

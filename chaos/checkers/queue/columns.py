@@ -229,6 +229,9 @@ def columns(history: History) -> QueueColumns:
         if operation.process == NEMESIS:
             continue
         if operation.type == "invoke":
+            if (unanswered := pending.get(operation.process)) is not None:
+                # No process should go on so, and judge says that it did; what it asked for may have happened.
+                result.add(unanswered, None)
             pending[operation.process] = operation
         elif (invocation := pending.pop(operation.process, None)) is not None:
             result.add(invocation, operation)

@@ -199,6 +199,14 @@ def test_unexpected_what_was_never_sent() -> None:
     assert only(told, "unexpected").operations == (read,)
 
 
+def test_what_a_process_was_not_answered_is_no_less_sent_when_it_goes_on() -> None:
+    told = Told()
+    told.begin(1, "send", [["send", "t-0", 10]])
+    told.send(1, "t-0", 1, 11)
+    told.poll(2, {"t-0": [[0, 10], [1, 11]]}, final=True)
+    assert not check_queue(told.history()).counts
+
+
 def test_g0_transactions_that_interleave_their_writes_are_allowed() -> None:
     told = Told()
     told.begin(1, "txn", [sent("t-0", None, 10), sent("t-1", None, 20)])

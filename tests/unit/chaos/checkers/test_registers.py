@@ -48,6 +48,15 @@ def test_a_process_does_not_go_back() -> None:
     assert ("nonmonotonic-read", False, (5, 7)) in found(history)
     other = planted(*wrote(0, 1), *wrote(0, 2), *has_read(1, 2), *has_read(2, 1))
     assert {kind for kind, _, _ in found(other)} == {"stale-read"}
+    assert ("nonmonotonic-read", False, (3, 5)) in found(planted(*wrote(0, 1), *has_read(1, 1), *has_read(1, None)))
+
+
+def test_a_write_of_unknown_outcome_that_was_read_is_old_by_then() -> None:
+    unknown = [(0, "write", "invoke", {"k": "k", "v": 1}), (0, "write", "info", None, "no answer")]
+    history = planted(*unknown, *has_read(2, 1), *wrote(3, 2), *has_read(1, 2), *has_read(1, 1))
+    assert ("nonmonotonic-read", False, (7, 9)) in found(history)
+    # Not read before: it may have taken effect after the other one.
+    assert not found(planted(*unknown, *wrote(3, 2), *has_read(1, 2), *has_read(1, 1)))
 
 
 def test_values_from_nowhere_are_found() -> None:
