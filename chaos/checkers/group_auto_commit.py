@@ -7,9 +7,10 @@ the first record that no member was given. Records that come again are allowed: 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from math import inf
+from typing import Final, NamedTuple
 
 from ..histories.operation import History, Pair
 from .finding import Checked, Findings
@@ -18,10 +19,33 @@ from .micro_operations import NO_FINAL_READS, has_final_polls, polled, sent
 AT_LEAST_ONCE: Final = "a member goes on at what was committed, and what came after that comes again: at least once"
 
 
+class _Record(NamedTuple):
+    value: Hashable
+    # The event that proves that it is there.
+    event: int
+    # The event before which it cannot have been there: its send was not invoked yet.
+    sent: int = -1
+
+
+class _UnknownPoll(NamedTuple):
+    """A member's poll of which nothing tells what it was given. `completed` is infinite where it has no completion."""
+
+    invoked: int
+    completed: float
+
+    def may_have_given(self, record: _Record, *, before: float) -> bool:
+        """Whether the record was there while it lasted, and it began before the event that shows the record skipped."""
+        return record.sent < self.completed and self.invoked < before
+
+    def sentence(self) -> str:
+        event = self.invoked if self.completed == inf else int(self.completed)
+        return f"the poll of event {event} may have been given it"
+
+
 @dataclass(slots=True)
 class _Partition:
-    # What is known to be there, with the event that proves it.
-    records: dict[int, tuple[Hashable, int]] = field(default_factory=dict)
+    # What is known to be there, by offset.
+    records: dict[int, _Record] = field(default_factory=dict)
     # First and second time that the group was given each offset: events.
     given: dict[int, int] = field(default_factory=dict)
     again: dict[int, int] = field(default_factory=dict)
@@ -34,29 +58,30 @@ def check_group(history: History) -> Checked:
     last; others that poll, those of final reads among them, read for themselves."""
     findings = Findings()
     partitions: dict[str, _Partition] = {}
-    unknown_poll: int | None = None
+    unknown: list[_UnknownPoll] = []
     for pair, is_member in _with_members(history):
         for key, value, offset in sent(pair):
             if pair.outcome != "fail" and offset is not None:
-                _of(partitions, key).records.setdefault(offset, (value, pair.index))
+                _of(partitions, key).records.setdefault(offset, _Record(value, pair.index, pair.invocation.index))
         if pair.outcome != "fail":
             for key, position in _committed(pair).items():
                 commits = _of(partitions, key).commits
                 if pair.outcome == "ok" and (not commits or position > commits[-1][0]):
                     commits.append((position, pair.index))
         if pair.outcome == "info" and is_member and pair.invocation.f == "poll":
-            unknown_poll = pair.index
+            unknown.append(
+                _UnknownPoll(pair.invocation.index, inf if pair.completion is None else pair.completion.index)
+            )
         if pair.outcome != "ok":
             continue
         for key, offset, value in polled(pair):
             one = _of(partitions, key)
-            one.records.setdefault(offset, (value, pair.index))
+            one.records.setdefault(offset, _Record(value, pair.index))
             if is_member and one.given.setdefault(offset, pair.index) != pair.index:
                 one.again.setdefault(offset, pair.index)
     why_late = None if has_final_polls(history) else NO_FINAL_READS
-    why_skipped = None if unknown_poll is None else f"the poll of event {unknown_poll} may have been given it"
     for key, one in partitions.items():
-        _judge(findings, key, one, why_late=why_late, why_skipped=why_skipped)
+        _judge(findings, key, one, unknown, why_late=why_late)
     return findings.checked(
         {
             "records": sum(len(one.records) for one in partitions.values()),
@@ -67,23 +92,31 @@ def check_group(history: History) -> Checked:
     )
 
 
-def _judge(findings: Findings, key: str, one: _Partition, *, why_late: str | None, why_skipped: str | None) -> None:
+def _judge(
+    findings: Findings, key: str, one: _Partition, unknown: Sequence[_UnknownPoll], *, why_late: str | None
+) -> None:
+    def excuse(record: _Record, *, before: float = inf) -> str | None:
+        return next((poll.sentence() for poll in unknown if poll.may_have_given(record, before=before)), None)
+
     given = sorted(one.given)
     for offset in sorted(one.records.keys() - one.given.keys()):
-        value, index = one.records[offset]
+        record = one.records[offset]
+        value, index, _ = record
         commit = next((commit for commit in one.commits if commit[0] > offset), None)
         if commit is not None:
             message = f"{value} at {offset} of {key} was given to no member, and {commit[0]} was committed"
-            findings.add("skipped", message, (index, commit[1]), key=key, why_allowed=why_skipped)
+            why_allowed = excuse(record, before=commit[1])
+            findings.add("skipped", message, (index, commit[1]), key=key, why_allowed=why_allowed)
         elif given and offset < given[-1]:
             later = given[bisect_right(given, offset)]
             message = f"{value} at {offset} of {key} was given to no member, and what is at {later} was"
-            findings.add("skipped", message, (index, one.given[later]), key=key, why_allowed=why_skipped)
+            why_allowed = excuse(record, before=one.given[later])
+            findings.add("skipped", message, (index, one.given[later]), key=key, why_allowed=why_allowed)
         else:
             message = f"{value} at {offset} of {key} was given to no member"
-            findings.add("unseen", message, (index,), key=key, why_allowed=why_late or why_skipped)
+            findings.add("unseen", message, (index,), key=key, why_allowed=why_late or excuse(record))
     for offset, index in one.again.items():
-        message = f"{one.records[offset][0]} at {offset} of {key} was given to members again"
+        message = f"{one.records[offset].value} at {offset} of {key} was given to members again"
         findings.add("duplicate", message, (one.given[offset], index), key=key, why_allowed=AT_LEAST_ONCE)
 
 

@@ -55,6 +55,16 @@ def test_a_poll_without_an_outcome_may_have_been_given_what_is_skipped() -> None
     assert found(history) == [("skipped", True, (1, 9))]
 
 
+def test_a_poll_without_an_outcome_was_not_given_what_came_after_it_or_had_been_skipped_before() -> None:
+    unknown = [*subscribed(1), *polled(1, 1, kind="info")]
+    after = planted(*unknown, *SENT, *subscribed(2), *polled(2, 0, 2))
+    assert found(after) == [("skipped", False, (5, 9))]
+    before = planted(*SENT, *subscribed(2), *polled(2, 0, 2), *unknown)
+    assert found(before) == [("skipped", False, (1, 5))]
+    without_an_end = planted(*subscribed(1), polled(1, 1)[0], *SENT, *subscribed(2), *polled(2, 0, 2))
+    assert found(without_an_end) == [("skipped", True, (4, 8))]
+
+
 def test_a_commit_that_failed_or_is_unknown_skips_nothing() -> None:
     for kind in ("fail", "info"):
         whole = planted(*SENT, *subscribed(1), *committed(1, 3, kind), *subscribed(2), *polled(2, 0, 1, 2))
