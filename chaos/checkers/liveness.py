@@ -1,7 +1,8 @@
 """Whether everything goes on once all faults have ended: the longest time without a success, of each key and process.
 
 A key waits from the invocation that asks for it, or from the healing, until an operation that asks for it succeeds.
-Attempts that fail in between do not end the wait; time in which nothing asks for the key is no wait.
+Attempts that fail in between do not end the wait. Time in which nothing asks for the key is no wait, if it follows a
+success, or if other keys were successful in it: else it may be that no client could ask.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from .metadata_operations import is_refusal
 
 # What a client may wait after the healing: a session, an election and its own timeouts and pauses.
 BOUND_S: Final = 30.0
+# Longer than a client pauses between attempts.
+PAUSE_S: Final = 5.0
 # Of keys and of processes, the longest are in the statistics.
 _SHOWN: Final = 16
 
@@ -37,7 +40,12 @@ class _Wait:
     longest: tuple[int, int] | None = None
     first_success: int | None = None
 
-    def asked(self, time: int, index: int, *, is_open: bool) -> None:
+    def asked(self, time: int, index: int, *, is_open: bool, others_succeeded: int) -> None:
+        """`others_succeeded`: when an operation of any key was successful last."""
+        is_anew = not self.open_count and time - self.last[0] > PAUSE_S * 1e9 and others_succeeded > self.last[0]
+        if self.since is not None and is_anew:
+            self.ends(*self.last)
+            self.since = None
         self.open_count += is_open
         self.last = time, index
         if self.since is None:
@@ -114,6 +122,7 @@ def _waits(history: History, healed_ns: int, unanswered: Collection[int]) -> Map
     waits: dict[_Name, _Wait] = {}
     asked: dict[int | str, Operation] = {}
     is_healed = False
+    succeeded = healed_ns
     end = healed_ns, 0
 
     def ask(operation: Operation) -> None:
@@ -121,7 +130,8 @@ def _waits(history: History, healed_ns: int, unanswered: Collection[int]) -> Map
             # What a dead client asked of a key is asked no more; the client itself waits in vain.
             is_open = name[0] == "process" or operation.index not in unanswered
             wait = waits.setdefault(name, _Wait())
-            wait.asked(max(operation.time, healed_ns), operation.index, is_open=is_open)
+            time = max(operation.time, healed_ns)
+            wait.asked(time, operation.index, is_open=is_open, others_succeeded=succeeded)
 
     for operation in history.operations:
         if operation.process == NEMESIS:
@@ -140,6 +150,8 @@ def _waits(history: History, healed_ns: int, unanswered: Collection[int]) -> Map
             is_success = _is_success(Pair(invocation, operation))
             for name in _names(invocation):
                 waits[name].answered(operation.time, operation.index, is_success=is_success)
+                if is_success and name[0] == "key":
+                    succeeded = operation.time
     for wait in waits.values():
         # What is open waits to the end; else the last answer was the last attempt.
         wait.ends(*(end if wait.open_count else wait.last))

@@ -57,6 +57,17 @@ def test_time_in_which_nothing_is_asked_is_no_wait() -> None:
     assert not judged(*fault(10, 900), *did(1_000, 1_001), *did(50_000, 50_001)).findings
 
 
+def test_a_pause_after_an_attempt_that_failed_is_no_wait_where_others_succeed_meanwhile() -> None:
+    """Keys are taken turns at, and the last transaction of a turn was aborted."""
+    failed = did(1_000, 1_001, kind="fail")
+    others = did(1_002, 1_003, 1, "t-1")
+    assert not judged(*fault(10, 900), *failed, *others, *did(50_000, 50_001)).findings
+    assert stalls(judged(*fault(10, 900), *failed, *did(50_000, 50_001)))[-1] == ("t-0", 49.001), "no client could ask"
+    assert stalls(judged(*fault(10, 900), *failed, *others, *did(5_000, 5_001)))[-1] == ("t-0", 4.001), "asked again"
+    slow = judged(*fault(10, 900), *did(1_000, 4_000, kind="fail"), *did(4_001, 4_002, 1, "t-1"), *did(50_000, 50_001))
+    assert stalls(slow) == [(None, 3.0), ("t-0", 3.0)], "what it waited before"
+
+
 def test_a_process_that_is_never_answered_waits_to_the_end() -> None:
     silent = (1_000, Operation(0, "invoke", 7, 0, "poll", [["poll"]]))
     busy = [event for n in range(20) for event in did(1_000 + n * 500, 1_001 + n * 500)]
