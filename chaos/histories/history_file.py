@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Final, cast, overload
@@ -47,15 +49,12 @@ class _FileOperations(Sequence[Operation]):
         self._path = path
 
     def __iter__(self) -> Iterator[Operation]:
-        with _open(self._path) as file:
+        with _reading(self._path) as file:
             last_index = -1
-            number = 1 + file.readline().count(b"\n")
-            rest = b""
-            while block := file.read(_BLOCK_SIZE):
-                block = rest + block
-                end = block.rfind(b"\n") + 1
-                rest = block[end:]
-                for operation in self._decode(block[:end], number):
+            number = 2
+            file.readline()
+            for block in _whole_lines(file):
+                for operation in self._decode(block, number):
                     if operation.index <= last_index:
                         raise ClusterError(
                             f"{self._path.name}, line {number}: index {operation.index} does not follow {last_index}"
@@ -63,7 +62,6 @@ class _FileOperations(Sequence[Operation]):
                     last_index = operation.index
                     number += 1
                     yield operation
-            yield from self._decode(rest, number)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -94,22 +92,36 @@ class _FileOperations(Sequence[Operation]):
 
 
 def _read_header(path: Path) -> Header:
-    with _open(path) as file:
-        try:
-            header = msgspec.json.decode(file.readline(), type=Header)
-        except msgspec.MsgspecError as error:
-            raise _not_a_line(path, 1, error) from error
+    with _reading(path) as file:
+        line = file.readline()
+    try:
+        header = msgspec.json.decode(line, type=Header)
+    except msgspec.MsgspecError as error:
+        raise _not_a_line(path, 1, error) from error
     if header.format != FORMAT:
         raise ClusterError(f"{path.name} has the format {header.format!r}; this version reads {FORMAT!r}")
     return header
 
 
-def _open(path: Path) -> BinaryIO:
-    """Raises ClusterError where it cannot be read."""
+@contextmanager
+def _reading(path: Path) -> Iterator[BinaryIO]:
+    """Raises ClusterError where it cannot be read, or not to its end."""
     try:
-        return cast(BinaryIO, gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
-    except OSError as error:
-        raise ClusterError(f"{path} cannot be read: {error.strerror or error}") from error
+        with cast(BinaryIO, gzip.open(path)) if path.suffix == ".gz" else path.open("rb") as file:
+            yield file
+    except (OSError, EOFError, zlib.error) as error:
+        raise ClusterError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
+    """Blocks of lines; the last one may lack its end."""
+    rest = b""
+    while block := file.read(_BLOCK_SIZE):
+        block = rest + block
+        end = block.rfind(b"\n") + 1
+        rest = block[end:]
+        yield block[:end]
+    yield rest
 
 
 def _not_a_line(path: Path, number: int, error: Exception) -> ClusterError:

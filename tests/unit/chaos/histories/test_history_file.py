@@ -1,3 +1,4 @@
+import gzip
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,26 @@ def test_what_is_no_history_is_refused_with_its_line(damage, sentence: str, tmp_
     path.write_bytes(b"\n".join(damage(path.read_bytes().splitlines())) + b"\n")
     with pytest.raises(ClusterError, match=sentence):
         read_history(path)
+
+
+def test_an_index_that_goes_back_is_refused_in_a_last_line_without_an_end_too(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    write_history(path, Header(workload="queue"), SENDS)
+    path.write_bytes(path.read_bytes() + path.read_bytes().splitlines()[1])
+    with pytest.raises(ClusterError, match="line 8: index 0 does not follow 5"):
+        read_history(path)
+
+
+def test_a_compressed_history_is_read_and_a_damaged_one_refused(tmp_path: Path) -> None:
+    write_history(tmp_path / "history.jsonl", Header(workload="queue"), SENDS)
+    data = gzip.compress((tmp_path / "history.jsonl").read_bytes())
+    path = tmp_path / "history.jsonl.gz"
+    path.write_bytes(data)
+    assert list(read_history(path).operations) == SENDS
+    for damaged in (data[:-20], b"no gzip", data[:20] + b"\0" * 40 + data[60:]):
+        path.write_bytes(damaged)
+        with pytest.raises(ClusterError, match=r"history.jsonl.gz (cannot be read: |, line \d+ is no line)"):
+            read_history(path)
 
 
 def test_clients_histories_merge_by_time_and_a_killed_one_has_no_outcome(tmp_path: Path) -> None:
