@@ -34,11 +34,13 @@ SETTLED_S: Final = 8.0
 _HOUR_MS: Final = 3_600_000
 
 # As the checkers name what comes of records that were acknowledged and are gone, of offsets that are given anew, and of
-# committed offsets that are gone with their records. Values that were never written, or not committed, are no losses.
+# committed offsets that are gone with their records; what is lost still has its place in the order by which cycles and
+# lists are judged. Values that were never written, or not committed, are no losses.
 LOSSES: Final = (
     "lost-write", "unseen", "inconsistent-offsets", "poll-skip", "int-poll-skip", "nonmonotonic-poll",
     "int-nonmonotonic-poll", "nonmonotonic-send", "int-nonmonotonic-send", "nonmonotonic-read", "non-linearizable",
-    "lost-output", "duplicate-output", "reordered-output",
+    "lost-output", "duplicate-output", "reordered-output", "skipped", "incompatible-order", "internal",
+    "G0", "G0-process", "G0-realtime", "G1c", "G1c-process", "G1c-realtime",
 )  # fmt: skip
 # Of a transaction that another one's end has ended.
 TORN: Final = ("G1a", "lost-write")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from told_history import Told
 
-from penstock.chaos.histories.operation import NEMESIS, Operation
+from penstock.chaos.checkers.list_append import check_list_append
+from penstock.chaos.checkers.queue.checker import check_queue
+from penstock.chaos.histories.operation import NEMESIS, Header, Operation
 from penstock.chaos.nemeses.fault import (
     AnyFault,
     BitFlip,
@@ -59,6 +62,27 @@ def test_what_goes_beyond_allows_losses_and_says_why(promise: Promise, faults: l
     allowed = allowances(schedule_of(*faults), promise, node_count=3)
     assert set(allowed) == set(LOSSES)
     assert all(sentence in why for why in allowed.values())
+
+
+def test_all_that_comes_of_a_log_that_was_cut_is_allowed() -> None:
+    """What was acknowledged at 2 is lost; the next leader's log ended at 1."""
+    queue = Told()
+    queue.send(1, "t-0", 0, 10)
+    queue.send(1, "t-0", 2, 11)
+    queue.poll(4, {"t-0": [[0, 10], [2, 11]]})
+    queue.send(2, "t-0", 1, 20)
+    queue.send(2, "t-0", 2, 21)
+    queue.poll(4, {"t-0": [[2, 21]]})
+    queue.poll(3, {"t-0": [[0, 10], [1, 20], [2, 21]]}, final=True)
+    lists = Told(Header(workload="list-append"))
+    for appended, elements in ((1, [1]), (2, [1, 2]), (3, [1, 3])):
+        lists.begin(1, "txn", [["append", "t-0", appended]])
+        lists.end(1)
+        lists.begin(2, "txn", [["r", "t-0", None]], final=appended == 3)
+        lists.end(2, [["r", "t-0", elements]])
+    types = {*check_queue(queue.history()).counts, *check_list_append(lists.history()).counts}
+    assert {"G0-realtime", "incompatible-order", "lost-write"} <= types
+    assert types <= {*LOSSES}
 
 
 def test_power_of_one_and_the_kill_of_the_others_before_it_is_in_sync_goes_beyond() -> None:
