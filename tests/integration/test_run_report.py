@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from chromium import chromium
@@ -118,3 +119,9 @@ def test_without_its_script_the_page_has_everything_but_zooming(browser: Browser
     expect(page.locator("#ticks span")).not_to_have_count(0)
     expect(page.locator("#tools button")).to_have_count(0)
     context.close()
+
+
+def test_a_run_of_ten_minutes_has_a_page_below_three_megabytes(tmp_path: Path) -> None:
+    make_run_folder(tmp_path, duration_s=600, partitions=12, rate=6)
+    assert CliRunner().invoke(report, [str(tmp_path)]).exit_code == 0
+    assert (tmp_path / "report.html").stat().st_size < 3_000_000

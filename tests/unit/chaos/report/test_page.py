@@ -166,8 +166,3 @@ def test_a_damaged_verdict_is_refused_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "verdict.json").write_text('{"valid": 3}')
     with pytest.raises(ClusterError, match=r"verdict\.json cannot be read"):
         read_run(RunFolder(tmp_path))
-
-
-def test_a_run_of_ten_minutes_has_a_page_below_three_megabytes(tmp_path: Path) -> None:
-    make_run_folder(tmp_path, duration_s=600, partitions=12, rate=6)
-    assert len(page(read_run(RunFolder(tmp_path))).encode()) < 3_000_000
