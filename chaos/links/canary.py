@@ -10,7 +10,7 @@ from ...client.connection import connect
 from ...protocol.errors import CorruptData, KafkaError
 
 TIMEOUT_S: Final = 1.0
-"""A node answers in milliseconds; longer, a node under load would pass for a link that is cut."""
+"""A node answers in milliseconds; with less time than this, one under load would pass for a link that is cut."""
 
 
 def round_trips_ms(addresses: tuple[tuple[str, int], ...], *, timeout_s: float = TIMEOUT_S) -> tuple[float | None, ...]:

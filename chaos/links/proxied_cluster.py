@@ -10,14 +10,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
 from typing import Final, Self
 
 from ...local.cluster import START_TIMEOUT_S, STOP_TIMEOUT_S, LocalCluster
-from ...local.errors import ClusterError
+from ...local.errors import ClusterError, NodeFailedError
 from ...local.local_node import HOST, LocalNode
 from ..faults.node_faults import NodeFaults
 from ..faults.orders import Orders
@@ -184,18 +184,24 @@ class ProxiedCluster:
     def kill(self, node_id: int) -> None:
         """SIGKILL. The node's ports refuse from then on, as they do without proxies."""
         with self._turn:
-            if self.nodes[node_id].is_running:
-                # It does nothing from here on. A controller that sees its connections end dials at once, and a proxy
-                # that still accepted for it would pass for a process that lives.
+            # It does nothing from here on. A controller that sees its connections end dials at once, and a proxy that
+            # still accepted for it would pass for a process that lives.
+            with suppress(NodeFailedError):
                 self.cluster.pause_node(node_id)
-            self._links.on_node_down(node_id)
-            self.cluster.kill_node(node_id)
+            try:
+                self._links.on_node_down(node_id)
+            finally:
+                self.cluster.kill_node(node_id)
 
     def stop(self, node_id: int, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """SIGTERM, and waits until the node has ended."""
         with self._turn:
-            self.cluster.stop_node(node_id, timeout_s=timeout_s)
-            self._links.on_node_down(node_id)
+            try:
+                self.cluster.stop_node(node_id, timeout_s=timeout_s)
+            finally:
+                # One that did not stop in time was killed.
+                if not self.nodes[node_id].is_running:
+                    self._links.on_node_down(node_id)
 
     def start(self, node_id: int, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Starts a node that is down, and waits until it serves clients."""
@@ -252,8 +258,13 @@ class ProxiedCluster:
             with ThreadPoolExecutor(1, thread_name_prefix="proxies") as pool:
                 # Nodes take longer, and look for each other again and again until the proxies are there.
                 proxies = pool.submit(self._proxies.populate, self._routes.routes.values())
-                self.cluster.start()
-                self._stack.callback(self.cluster.stop)
+                try:
+                    self.cluster.start()
+                    self._stack.callback(self.cluster.stop)
+                except ClusterError:
+                    # Without proxies no node gets ready: then theirs is the sentence that says why.
+                    proxies.result()
+                    raise
                 proxies.result()
         except BaseException:
             self._close()

@@ -58,16 +58,19 @@ class Toxiproxy:
                 "`penstock chaos install-toxiproxy` builds it"
             )
         self._log.parent.mkdir(parents=True, exist_ok=True)
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [program, "-host", HOST, "-port", str(self._port)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                # Its log has each connection otherwise.
-                env={"LOG_LEVEL": "error"},
-                start_new_session=True,
-            )
+        try:
+            with self._log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    [program, "-host", HOST, "-port", str(self._port)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    # Its log has each connection otherwise.
+                    env={"LOG_LEVEL": "error"},
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise ClusterError(f"{program} could not be started: {error}") from error
 
     def populate(self, routes: Iterable[Route]) -> None:
         """Makes all proxies in one call, once the server answers."""
@@ -125,7 +128,7 @@ class Toxiproxy:
                 raise ClusterError(f"{TOXIPROXY} ended before it listened on port {self._port}: {said}")
             try:
                 self._api.get("/version", **_OPTIONS)
-            except requests.ConnectionError:
+            except requests.RequestException:
                 return False
             return True
 
