@@ -26,7 +26,7 @@ from .request_faults import HARNESS, Hit, Point, RequestFault, Sender, take_tick
 from .request_log import RequestLog
 
 _POLL_S: Final = 0.005
-"""How often a request that is held looks whether it still is."""
+"""How often a request that waits looks whether it still is to."""
 _REASON: Final = "the answer is lost, as ordered"
 
 BeginRequest = Callable[[Request], None]
@@ -60,6 +60,9 @@ class FaultyRequests:
 
     def fires(self, fault: RequestFault, request: Request) -> bool:
         """Whether the fault hits this request; what it hits is written down."""
+        # A request that was handled for a while may come to its answer after the end of the fault.
+        if not self.is_ordered(fault):
+            return False
         if fault.is_counted and not take_ticket(fault.folder):
             return False
         hit = Hit(
@@ -132,11 +135,16 @@ class _Course:
         self._is_waiting = point == "before-handling"
         if self._is_waiting and self._outer.api_key in self._handlers.overlapping:
             self._outer.hold_later_requests()
-        asyncio.get_running_loop().call_later(fault.delay_ms / 1000, self._wait, fault, end)
+        loop = asyncio.get_running_loop()
+        delay_s = fault.delay_ms / 1000
+        loop.call_later(min(delay_s, _POLL_S), self._wait, fault, end, loop.time() + delay_s)
 
-    def _wait(self, fault: RequestFault, end: Callable[[], None]) -> None:
-        if fault.holds and self._node.is_ordered(fault):
-            asyncio.get_running_loop().call_later(_POLL_S, self._wait, fault, end)
+    def _wait(self, fault: RequestFault, end: Callable[[], None], until_s: float) -> None:
+        """Until then, or as long as the fault holds; in any case no longer than it is ordered."""
+        loop = asyncio.get_running_loop()
+        left_s = _POLL_S if fault.holds else until_s - loop.time()
+        if left_s > 0 and self._node.is_ordered(fault):
+            loop.call_later(min(left_s, _POLL_S), self._wait, fault, end, until_s)
         else:
             end()
 

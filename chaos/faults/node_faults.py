@@ -68,11 +68,12 @@ class NodeFaults:
     def fired(self) -> Counter[DiskOperation]:
         """How often calls were hit since the current order was given, by operation."""
         try:
-            lines = fired_path(self._path).read_text().splitlines()
+            text = fired_path(self._path).read_text(errors="replace")
         except FileNotFoundError:
             return Counter()
         operations: Counter[DiskOperation] = Counter()
-        for line in lines:
+        # The node may be writing the last line, or was killed while it did.
+        for line in text[: text.rfind("\n") + 1].splitlines():
             number, place = line.split(" ", 2)[:2]
             if int(number) == self._orders.number:
                 operations[self._orders.disk[int(place)].operation] += 1

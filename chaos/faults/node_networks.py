@@ -15,7 +15,7 @@ import ctypes
 import os
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -149,8 +149,10 @@ class NodeNetworks:
         _run("ip", "-n", name, "link", "set", "lo", "up")
 
     def _remove(self) -> None:
-        while self._made:
-            _run("ip", "netns", "delete", self._made.pop())
+        with ExitStack() as stack:
+            # All of them, whatever becomes of one.
+            while self._made:
+                stack.callback(_run, "ip", "netns", "delete", self._made.pop(0))
 
 
 def _enter(descriptor: int) -> None:

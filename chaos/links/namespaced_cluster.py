@@ -136,7 +136,7 @@ class NamespacedCluster:
     def heal(self, links: Iterable[Link] | None = None) -> None:
         """These links, or all, are as at the beginning; the network of a node is as wide as it was."""
         with self._turn:
-            healed = set(self.links if links is None else links)
+            healed = set(self.links if links is None else self._check(links))
             for link in healed:
                 self._rules.pop(link, None)
             for target in {link.target for link in healed}:

@@ -41,6 +41,8 @@ def test_a_cut_takes_hold_of_its_link_and_of_no_other(cluster: NamespacedCluster
     cut = Link("client-0", "1"), Link("2", "3")
     cluster.cut(cut, mode)
     assert not any(cluster.canary(link, timeout_s=SILENT_S) for link in cut)
+    with pytest.raises(ClusterError, match="no link 1→9"):
+        cluster.heal([Link("1", "9")])
     for link in cluster.links:
         if link not in cut:
             wait_for(lambda: cluster.canary(link), f"{link} works", timeout_s=DEADLINE_S)  # noqa: B023 - waited for here

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.chaos.faults.faulty_files import FaultyFiles
-from penstock.chaos.faults.node_faults import NodeFaults, OrderReader
+from penstock.chaos.faults.node_faults import NodeFaults, OrderReader, fired_path
 from penstock.chaos.faults.orders import DiskFault, full_disk
 from penstock.chaos.faults.synced_ends import SyncedEnds
 from penstock.local.errors import ClusterError
@@ -54,6 +54,10 @@ def test_order_holds_for_the_next_call_and_ends_with_healing(
         files.open(f"{tmp_path}/g", create=True)
     assert file.size == 0
     assert not (tmp_path / "g").exists()
+    assert faults.fired() == {"write": 1, "create": 1}
+    # As it is read while the node writes.
+    with fired_path(faults.orders_path).open("a") as fired:
+        fired.write("1")
     assert faults.fired() == {"write": 1, "create": 1}
     faults.heal()
     file.append((b"abc",))

@@ -181,6 +181,33 @@ def test_delayed_request_is_answered_all_the_same_after_its_connection_is_gone(t
     in_a_room(tmp_path, use)
 
 
+def test_delayed_request_goes_on_once_the_fault_is_taken_back(tmp_path: Path) -> None:
+    async def use(room: Room) -> None:
+        room.faults.order_requests(room.fault(delay_ms=3_600_000))
+        connection = room.ask()
+        assert connection.answer is None
+        room.faults.order_requests()
+        await loop_until(lambda: connection.answer is not None, "the answer leaves")
+        assert (connection.outcome, room.handled) == ("NONE", 1)
+
+    in_a_room(tmp_path, use)
+
+
+def test_answer_that_is_ready_after_the_fault_was_taken_back_is_not_hit(tmp_path: Path) -> None:
+    """A Fetch that waits for records is handled for a while."""
+
+    async def use(room: Room) -> None:
+        lost = room.fault(1, error=DISCONNECT, at="before-ack", count=1)
+        room.faults.order_requests(lost, room.fault(2, holds=True))
+        connection = room.ask()
+        room.faults.order_requests()
+        await loop_until(lambda: connection.answer is not None, "the answer leaves")
+        assert connection.outcome == "NONE"
+        assert read_hits(Path(lost.folder)) == []
+
+    in_a_room(tmp_path, use)
+
+
 def test_requests_of_nodes_and_of_other_clients_and_topics_are_spared(tmp_path: Path) -> None:
     def use(room: Room) -> None:
         room.faults.order_requests(
