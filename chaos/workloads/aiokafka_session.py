@@ -50,7 +50,10 @@ class AiokafkaSession:
             raise NotDoneError(f"the client did not start: {_sentence(error)}", is_broken=True) from error
 
     def send(self, sends: Sequence[Send]) -> list[int]:
-        offsets, error = self._run(self._send_all(sends))
+        try:
+            offsets, error = self._run(self._send_all(sends))
+        except TimeoutError as timeout:
+            raise UnknownOutcomeError("not even taken in time", [None] * len(sends)) from timeout
         told = [offset for offset in offsets if offset is not None]
         if len(told) < len(sends):
             raise UnknownOutcomeError(error, offsets)

@@ -135,7 +135,7 @@ class Client(ABC):
 
     @abstractmethod
     def began(self) -> None:
-        """A session is there; what it reads is to be said."""
+        """A session is there; what it reads is to be said. Raises NotDoneError where the session is of no use."""
 
     @abstractmethod
     def step(self) -> None:
@@ -167,8 +167,8 @@ class Client(ABC):
             if self.has_session:
                 self.step()
                 self._rest()
-            elif self.open(self.session_options(), is_wanted=lambda: self.instructions.word() is None):
-                self.began()
+            else:
+                self.enter(is_wanted=lambda: self.instructions.word() is None)
         self.finish()
         self.close()
         sys.stdout.write(STOPPED + "\n")
@@ -185,6 +185,18 @@ class Client(ABC):
             else:
                 return True
         return False
+
+    def enter(self, *, is_wanted: Callable[[], bool]) -> bool:
+        """A session that has begun, tried for as long as it is wanted; whether there is one then."""
+        while self.open(self.session_options(), is_wanted=is_wanted):
+            try:
+                self.began()
+            except NotDoneError:
+                self.close()
+                clock.pause(_PAUSE_S)
+            else:
+                break
+        return self.has_session
 
     def new_life(self, options: SessionOptions) -> Life:
         """Raises NotDoneError."""

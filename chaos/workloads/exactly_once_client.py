@@ -94,8 +94,8 @@ class Copier(Client):
                 return
             if self.has_session:
                 self.step()
-            elif self.open(self.session_options(), is_wanted=lambda: clock.monotonic_s() < deadline_s):
-                self.began()
+            else:
+                self.enter(is_wanted=lambda: clock.monotonic_s() < deadline_s)
             clock.pause(_PAUSE_S)
 
     def final(self) -> bool:

@@ -59,8 +59,7 @@ class GroupClient(Client):
         ends = find_ends(self.options.bootstrap, keys, deadline_s=deadline_s)
         while ends is not None and clock.monotonic_s() < deadline_s:
             if not self.has_session:
-                if self.open(self.session_options(), is_wanted=lambda: clock.monotonic_s() < deadline_s):
-                    self.began()
+                self.enter(is_wanted=lambda: clock.monotonic_s() < deadline_s)
                 continue
             self._poll(final=True)
             committed = find_committed(self.options.bootstrap, self._group, keys)

@@ -75,8 +75,8 @@ class ViewClient(Client):
                     clock.pause(_PAUSE_S)
                 else:
                     del left[0]
-            elif self.open(self.session_options(), is_wanted=lambda: clock.monotonic_s() < deadline_s):
-                self.began()
+            else:
+                self.enter(is_wanted=lambda: clock.monotonic_s() < deadline_s)
         return not left
 
     def _write(self, send: Send) -> None:

@@ -13,13 +13,14 @@ from scripted_session import ScriptedSession, records
 
 from penstock.chaos.histories.client_history import ClientHistory, merged
 from penstock.chaos.workloads.admin_session import AdminSession
+from penstock.chaos.workloads.aiokafka_session import AiokafkaSession
 from penstock.chaos.workloads.client_program import Client, Instructions, ProgramOptions
 from penstock.chaos.workloads.counter_client import CounterClient
 from penstock.chaos.workloads.exactly_once_client import Copier
 from penstock.chaos.workloads.list_append_client import ListAppendClient
 from penstock.chaos.workloads.outcomes import NotDoneError, UnknownOutcomeError
 from penstock.chaos.workloads.register_client import RegisterClient
-from penstock.chaos.workloads.session import Received
+from penstock.chaos.workloads.session import Received, Send
 from penstock.protocol.errors import ErrorCode
 
 C = TypeVar("C", bound=Client)
@@ -75,6 +76,31 @@ def test_a_counter_is_the_sum_of_its_records(make: Make[CounterClient]) -> None:
 def test_a_client_adds_to_its_own_counter_only(make: Make[CounterClient]) -> None:
     client = make(CounterClient, ScriptedSession({}))
     assert {client.draw_write()[1]["k"] for _ in range(20)} == {"t-1"}
+
+
+def test_a_session_that_cannot_be_assigned_is_followed_by_another(make: Make[CounterClient]) -> None:
+    client = make(CounterClient, ScriptedSession({}))
+    client.close()
+    sessions = [ScriptedSession({"assign": NotDoneError("no node answers")}), ScriptedSession({})]
+    unused = list(sessions)
+    client.new_life = lambda _options: unused.pop(0)  # type: ignore[method-assign, assignment]
+    assert client.enter(is_wanted=lambda: True)
+    assert client.session is sessions[1]
+    assert sessions[0].calls[-1] == "close"
+
+
+def test_a_send_that_times_out_as_a_whole_has_no_known_offset() -> None:
+    class Silent(AiokafkaSession):
+        def __init__(self) -> None:
+            """Connects to nothing."""
+
+        def _run(self, call: Any) -> Any:
+            call.close()
+            raise TimeoutError
+
+    with pytest.raises(UnknownOutcomeError) as unknown:
+        Silent().send([Send("t-0", b"1"), Send("t-1", b"2")])
+    assert unknown.value.value == [None, None]
 
 
 def test_a_list_is_read_to_its_last_stable_offset(make: Make[ListAppendClient]) -> None:
