@@ -94,9 +94,11 @@ class BreakableNodes:
         What Kafka and Penstock promise of it: records are safe on `min.insync.replicas` - 1 losses at a time, or with
         `flush.messages=1`.
         """
+        if not nodes:
+            raise ClusterError("a power loss is one of a node or of several: expected power_loss(1)")
         with self._turn:
-            for node in nodes:
-                self._nodes.kill(self._known(node))
+            for node in [self._known(node) for node in nodes]:
+                self._nodes.kill(node)
             dropped = 0
             for node in nodes:
                 dropped += sum(self._nodes.node_faults(node).drop_unsynced().values())

@@ -16,6 +16,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -65,22 +66,28 @@ class ChaosCluster(BreakableNodes):
 
         Several clusters may share what starts their nodes, `preloaded`; without one the cluster has its own.
         """
-        self._own_preloaded: PreloadedNodes | None = None
-        if preloaded is None:
-            preloaded = self._own_preloaded = preload()
-        self._preloaded = preloaded
-        self._made_folder = Path(tempfile.mkdtemp(prefix="penstock-")) if folder is None else None
-        self.folder = (folder or self._made_folder or Path()).resolve()
         properties = {**DEFAULTS, **{key: _text(value) for key, value in (config or {}).items()}}
-        made = make_nodes(
-            self.folder / "cluster",
-            node_count=nodes,
-            client_slots=client_slots,
-            properties=properties,
-            preloaded=preloaded,
-            seed=seed,
-        )
-        super().__init__(made, self.folder)
+        with ExitStack() as made:
+            if folder is None:
+                folder = Path(tempfile.mkdtemp(prefix="penstock-"))
+                made.callback(shutil.rmtree, folder, ignore_errors=True)
+            if preloaded is None:
+                preloaded = preload()
+                made.callback(preloaded.end)
+            self._preloaded = preloaded
+            self.folder = folder.resolve()
+            breakable = make_nodes(
+                self.folder / "cluster",
+                node_count=nodes,
+                client_slots=client_slots,
+                properties=properties,
+                preloaded=preloaded,
+                seed=seed,
+            )
+            super().__init__(breakable, self.folder)
+            made.callback(self._states.close)
+            # All went well: what was made goes with the cluster.
+            self._made = made.pop_all()
         self._is_started = False
         self._topic_prefix = "topic"
         self._topic_number = 0
@@ -99,15 +106,13 @@ class ChaosCluster(BreakableNodes):
     def close(self) -> None:
         """Kills what runs; nothing is kept but a folder that was given."""
         with self._turn:
-            # A start that failed has left nothing running.
-            if self._is_started:
-                self._is_started = False
-                self._nodes.end_all()
-            if self._own_preloaded is not None:
-                self._own_preloaded.end()
-            self._states.close()
-            if self._made_folder is not None:
-                shutil.rmtree(self._made_folder, ignore_errors=True)
+            try:
+                # A start that failed has left nothing running.
+                if self._is_started:
+                    self._is_started = False
+                    self._nodes.end_all()
+            finally:
+                self._made.close()
 
     def __enter__(self) -> Self:
         try:

@@ -33,6 +33,8 @@ _LEFT_OUT: Final = frozenset(
 )
 _FIELDS: Final = ("group_id", "transactional_id", "acks", "member_id", "generation_id", "member_epoch", "key")
 _TOPICS_SHOWN: Final = 3
+# The line of a process that begins.
+_BEGINNING: Final = b"[0]"
 _FIRST_FLEXIBLE_PRODUCE: Final = 9
 _FIRST_PRODUCE_WITH_IDS: Final = 13
 
@@ -83,7 +85,12 @@ def _lines(path: Path) -> Iterator[list[Any]]:
     except FileNotFoundError:
         return
     for line in data[: data.rfind(b"\n") + 1].splitlines():
-        yield json.loads(line)
+        try:
+            yield json.loads(line)
+        except ValueError:
+            # A node that is killed, or whose disk is full, may leave half a line in front of the next one.
+            if line.endswith(_BEGINNING):
+                yield json.loads(_BEGINNING)
 
 
 def _told(request: _Arrived, answer: tuple[int, int, bytes] | None) -> SeenRequest:

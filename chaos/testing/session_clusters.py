@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -49,6 +50,7 @@ class SessionClusters:
         cluster.close()
 
     def close(self) -> None:
-        while self._clusters:
-            self._clusters.popitem()[1].close()
-        self._preloaded.end()
+        with ExitStack() as closing:
+            closing.callback(self._preloaded.end)
+            while self._clusters:
+                closing.callback(self._clusters.popitem()[1].close)

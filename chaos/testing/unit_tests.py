@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
+from ...local.errors import ClusterError
 from .chaos_cluster import ChaosCluster
 
 _SHOWN: Final = "penstock: what happened"
@@ -32,16 +33,16 @@ class ClusterTests:
     @classmethod
     def setUpClass(cls) -> None:
         cls.cluster = ChaosCluster(nodes=cls.penstock_nodes, config=cls.penstock_config)
-        cls.cluster.__enter__()
+        # A cleanup is made even where what is set up behind this fails.
+        cls.addClassCleanup(cls.cluster.close)  # type: ignore[attr-defined]
+        cls.cluster.start()
         super().setUpClass()  # type: ignore[misc]
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        super().tearDownClass()  # type: ignore[misc]
-        cls.cluster.close()
 
     def run(self, result: Any = None) -> Any:
         """One test: what the TestCase does, between the beginning and the end of it for the cluster."""
+        if not hasattr(self, "cluster"):
+            # The class is skipped: it was not set up.
+            return super().run(result)  # type: ignore[misc]
         self.cluster.begin_test(str(getattr(self, "_testMethodName", "test")))
         failures = _failures(result)
         try:
@@ -50,7 +51,16 @@ class ClusterTests:
                 sys.stderr.write(f"{_SHOWN}\n{self.cluster.story()}\n")
             return outcome
         finally:
+            self._end_test(result)
+
+    def _end_test(self, result: Any) -> None:
+        try:
             self.cluster.end_test()
+        except ClusterError:
+            if result is None:
+                raise
+            # An error of this test; raised here it would end the whole run.
+            result.addError(self, sys.exc_info())
 
 
 def _failures(result: Any) -> int:

@@ -62,5 +62,17 @@ def test_errors_closed_connections_and_what_was_never_answered_are_told(tmp_path
     ]
 
 
+def test_half_a_line_of_a_node_that_was_killed_hides_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "requests"
+    request = request_of(ApiKey.FIND_COORDINATOR, 6, QUESTION)
+    RequestLog(path).write_request(request)
+    with path.open("ab") as file:
+        file.write(b"[2, 17")
+    log = RequestLog(path)
+    log.write_request(request)
+    log.write_request(request)
+    assert texts(path) == ["FindCoordinator by orders: no answer"] * 3
+
+
 def test_a_node_that_logged_nothing_has_seen_nothing(tmp_path: Path) -> None:
     assert read_requests(tmp_path / "requests") == []
