@@ -11,6 +11,7 @@ from confluent_kafka import TopicPartition as Place
 from ...client import clock
 from ...client.client_log import SILENT_LOGGER
 from .outcomes import NotDoneError, UnknownOutcomeError
+from .overdue_call import call_within
 from .session import (
     DELIVERY_TIMEOUT_MS,
     MAX_POLL_RECORDS,
@@ -31,6 +32,8 @@ _FLUSH_TIMEOUT_S: Final = DELIVERY_TIMEOUT_MS / 1000 + 3
 # Of calls of transactions, each of which may be called again while it is retriable.
 _CALL_TIMEOUT_S: Final = 5.0
 _CALLS_TIMEOUT_S: Final = 15.0
+# Of a call beyond the timeout that librdkafka was given.
+_OVERDUE_S: Final = 2.0
 
 
 class ConfluentSession:
@@ -147,12 +150,22 @@ class ConfluentSession:
         self._do(self._transactions.begin_transaction)
 
     def send_offsets(self, positions: Mapping[str, int]) -> None:
-        group = self._consumer.consumer_group_metadata()
+        """A call that does not return is not done: nothing commits its transaction, and the next session's producer, of
+        the same transactional id, aborts it."""
+        producer, group = self._transactions, self._consumer.consumer_group_metadata()
 
         def call(timeout_s: float) -> None:
-            self._transactions.send_offsets_to_transaction(_places(positions), group, timeout_s)
+            # It ignores its timeout where the group's coordinator has gone from the metadata (librdkafka's issues 5456
+            # and 5511). The thread keeps the producer, which is not destroyed under the call.
+            call_within(
+                timeout_s + _OVERDUE_S,
+                lambda: producer.send_offsets_to_transaction(_places(positions), group, timeout_s),
+            )
 
-        self._do(lambda: self._until_done(call))
+        try:
+            self._do(lambda: self._until_done(call))
+        except TimeoutError as error:
+            raise NotDoneError(f"send_offsets_to_transaction: {error}", is_broken=True) from error
 
     def commit(self) -> None:
         try:

@@ -1,7 +1,8 @@
 """A session: the producer and the consumer of one life of a client, with the same face whatever library is below.
 
 Keys name partitions as histories do, "t-0". Every call ends within the time that the options say, raises NotDoneError
-or UnknownOutcomeError, and leaves nothing running behind `close`.
+or UnknownOutcomeError, and leaves nothing running behind `close`, but for a call of a library that does not return:
+that keeps its producer, which its successor fences off.
 """
 
 from __future__ import annotations
