@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from missing_tools import unavailable
@@ -20,6 +21,8 @@ from penstock.chaos.checkers.linearizability import Step
 from penstock.chaos.checkers.object_models import Action
 from penstock.local.cache_folder import cache_folder
 
+_BUILD_TIMEOUT_S: Final = 600
+_JUDGE_TIMEOUT_S: Final = 300
 _SOURCES: Final = Path(__file__).parent / "porcupine_judge"
 
 
@@ -34,19 +37,25 @@ def _program() -> Path:
         if go is None:
             unavailable("Go is not installed (apt-get install golang-go), which builds Porcupine")
         program.parent.mkdir(parents=True, exist_ok=True)
-        built = subprocess.run(
-            [go, "build", "-mod=readonly", "-buildvcs=false", "-o", program, "."],
-            cwd=_SOURCES, capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
-        if built.returncode:
-            unavailable(f"Porcupine cannot be built: {built.stderr.strip()[-300:]}")
+        with TemporaryDirectory(dir=program.parent, prefix="porcupine-build-") as work:
+            made = Path(work) / program.name
+            built = subprocess.run(
+                [go, "build", "-mod=readonly", "-buildvcs=false", "-o", made, "."],
+                cwd=_SOURCES, capture_output=True, text=True, timeout=_BUILD_TIMEOUT_S, check=False,
+            )  # fmt: skip
+            if built.returncode:
+                unavailable(f"Porcupine cannot be built: {built.stderr.strip()[-300:]}")
+            # Renamed when whole: a build that is killed, or another at the same time, leaves no part of a program.
+            made.rename(program)
     return program
 
 
 def judge_with_porcupine(histories: Sequence[tuple[str, Sequence[Step]]]) -> list[bool]:
     """Whether each history, of the model of that name, is linearizable."""
     told = json.dumps([{"Model": name, "Steps": [_told(step) for step in steps]} for name, steps in histories])
-    judged = subprocess.run([_program()], input=told, capture_output=True, text=True, check=True, timeout=120)
+    judged = subprocess.run(
+        [_program()], input=told, capture_output=True, text=True, check=True, timeout=_JUDGE_TIMEOUT_S
+    )
     answers: list[bool] = json.loads(judged.stdout)
     return answers
 

@@ -225,7 +225,7 @@ class QueueModel:
     def _decide(self, work: _Work, *, commits: bool) -> None:
         assert work.transaction is not None
         self._decided[work.transaction] = commits
-        self._markers += [(key, work.transaction) for key in {one[1] for one in work.done if one[0] == "send"}]
+        self._markers += [(key, work.transaction) for key in sorted({one[1] for one in work.done if one[0] == "send"})]
 
     def _write_marker(self, number: int) -> None:
         key, transaction = self._markers.pop(number)
