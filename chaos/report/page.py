@@ -61,8 +61,9 @@ def _verdict(view: RunView) -> tuple[str, str, str]:
     if verdict is None:
         return "warn", "Not judged", "The folder has no verdict.json: `penstock chaos judge --json` prints one."
     allowed, bad = view.total(is_allowed=True), view.total(is_allowed=False)
-    lost = sum(finding.allowed and finding.type in LOSSES for finding in view.findings)
-    also = f" {count(allowed, 'other finding')} {_was(allowed)} allowed." if allowed else ""
+    lost = view.total(is_allowed=True, types=LOSSES)
+    other = allowed - (lost if verdict.valid == "valid" else 0)
+    also = f" {count(other, 'other finding')} {_was(other)} allowed." if other else ""
     if verdict.valid == "anomalies":
         types = dict.fromkeys(finding.type for finding in view.findings if not finding.allowed)
         broken = f"What was promised did not hold: {', '.join(types)}."
@@ -70,16 +71,20 @@ def _verdict(view: RunView) -> tuple[str, str, str]:
     if verdict.valid == "invalid-run":
         return "warn", "Invalid run", "It shows nothing about the cluster, neither good nor bad."
     if lost:
-        why = "Faults went beyond what is promised, and what was lost may be lost then. No other anomaly was found."
+        why = f"Records are gone that may be gone; each finding says why.{also}"
         return "good mixed", f"Valid, {count(lost, 'allowed loss', 'es')}", why
-    also = (
-        f" {count(allowed, 'finding')} {_was(allowed)} of a kind that nothing promises to prevent." if allowed else ""
-    )
+    also = f" {count(allowed, 'finding')} {_was(allowed)} allowed; each says why." if allowed else ""
     return "good", "Valid", f"Everything that was promised held: no anomaly was found.{also}"
 
 
 def _was(number: int) -> str:
     return "was" if number == 1 else "were"
+
+
+def _proofs(faults: int, idle: int) -> str:
+    if idle:
+        return f"faults, {idle} of them not proved"
+    return "faults, all took hold" if faults else "faults"
 
 
 def _hero(view: RunView, style: str, title: str, sentence: str) -> str:
@@ -96,7 +101,7 @@ def _hero(view: RunView, style: str, title: str, sentence: str) -> str:
         ("operations took place", count(total["ok"])),
         ("failed", count(total["fail"])),
         ("outcome unknown", count(total["info"])),
-        (f"faults, {idle} of them not proved" if idle else "faults, all took hold", count(len(view.bands))),
+        (_proofs(len(view.bands), idle), count(len(view.bands))),
     ]
     stall = longest_stall_ns(view.pairs)
     if stall is not None:

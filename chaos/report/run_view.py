@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -13,7 +13,7 @@ from .fault_band import FaultBand, fault_bands
 from .recorded_run import RecordedRun
 
 # What of the findings are records that are gone.
-LOSSES: Final = frozenset({"lost-write", "unseen"})
+LOSSES: Final = frozenset({"lost-write", "unseen", "lost-output"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,15 +61,15 @@ class RunView:
             if not finding.allowed or finding.type in LOSSES
         ]
 
-    def total(self, *, is_allowed: bool) -> int:
-        """How many findings there are, those included of which the verdict keeps only the number. Where a type has
-        allowed ones and others, those that it keeps say how many are which."""
+    def total(self, *, is_allowed: bool, types: Collection[str] | None = None) -> int:
+        """How many findings there are, of all types or of these, those included of which the verdict keeps only the
+        number. Where a type has allowed ones and others, those that it keeps say how many are which."""
         counts = {} if self.run.verdict is None else self.run.verdict.counts
         kept = Counter((finding.type, finding.allowed) for finding in self.findings)
         return sum(
             number if (type_, not allowed) in kept else max(number, counts.get(type_, 0))
             for (type_, allowed), number in kept.items()
-            if allowed == is_allowed
+            if allowed == is_allowed and (types is None or type_ in types)
         )
 
     def time_of(self, finding: Finding) -> int | None:

@@ -132,11 +132,11 @@ def story(pairs: Sequence[Pair], samples: Sequence[ClusterSample], *, key: str, 
     passing = _passing_reads(pairs, key, offset, value, sent_ns) if offset is not None else []
     steps += passing
     ranked = sorted(enumerate(steps), key=lambda item: (max(item[1].after_ns, sent_ns), item[1].by_ns, item[0]))
-    if reads:
-        end, is_good = (
-            f"Read by {_count(len({read.pair.invocation.process for read in reads}), 'process', 'es')}.",
-            True,
-        )
+    readers = _count(len({read.pair.invocation.process for read in reads}), "process", "es")
+    if reads and outcome == "fail":
+        end, is_good = f"It failed, and was read by {readers} all the same.", False
+    elif reads:
+        end, is_good = f"Read by {readers}.", True
     elif not any(read_key == key for pair in pairs for read_key, _, _ in polled(pair)):
         end, is_good = "No client reads this partition.", True
     elif outcome == "ok":

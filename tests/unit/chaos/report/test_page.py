@@ -85,6 +85,14 @@ def test_links_within_the_page_lead_to_what_is_there(folder: Path) -> None:
             {"valid": "valid", "findings": [{"type": "unseen", "message": "gone", "allowed": True}]},
             "Valid, 1 allowed loss",
         ),
+        (
+            {
+                "valid": "valid",
+                "findings": [{"type": "lost-write", "message": "gone", "allowed": True}],
+                "counts": {"lost-write": 500},
+            },
+            "Valid, 500 allowed losses",
+        ),
     ],
 )
 def test_the_verdict_is_one_of_these(tmp_path: Path, verdict: dict[str, object], title: str) -> None:

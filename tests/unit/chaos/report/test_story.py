@@ -126,3 +126,11 @@ def test_without_an_anomaly_the_record_that_a_fault_held_up_longest_is_chosen() 
     assert (key, value) == ("t-0", 3)
     assert "kill" in why
     assert chosen_records(events.pairs, [], [], limit=3) == []
+
+
+def test_a_record_that_failed_and_was_read_is_not_well() -> None:
+    events = Events()
+    events.send(100, 110, 7, None, "fail")
+    events.poll(120, 130, (5, 7))
+    one = told(events, [], 7)
+    assert (one.is_good, one.end) == (False, "It failed, and was read by 1 process all the same.")
