@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from ...client.cached_programs import cache_folder
 from ...local.apache_kafka.jars import JarsUnavailableError, install
-from ...local.cache_folder import cache_folder
 from ...local.errors import ClusterError
 
 _SOURCES: Final = Path(__file__).parent

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..cache_folder import cache_folder
+from ...client.cached_programs import cache_folder
 
 POM = Path(__file__).with_name("pom.xml")
 LOGGING = Path(__file__).with_name("log4j2.properties")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from penstock.local.cache_folder import cache_folder
+from penstock.client.cached_programs import cache_folder
 
 from .execution import execute
 from .expectations import FOLDER, Expectations

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from penstock.local.cache_folder import cache_folder
+from penstock.client.cached_programs import cache_folder
 
 from .programs import run_program, tail
 from .server_properties import PROPERTIES

@@ -13,7 +13,7 @@ import yaml
 from deploy_files import DEPLOY, ROOT, expand
 from missing_tools import unavailable
 
-from penstock.local.cache_folder import cache_folder
+from penstock.client.cached_programs import cache_folder
 
 CHART: Final = DEPLOY / "helm" / "penstock"
 

@@ -21,7 +21,7 @@ from typing import Final
 
 from missing_tools import unavailable
 
-from penstock.local.cache_folder import cache_folder
+from penstock.client.cached_programs import cache_folder
 
 STEP_TIMEOUT_S: Final = 600
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

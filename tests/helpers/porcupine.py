@@ -19,7 +19,7 @@ from missing_tools import unavailable
 
 from penstock.chaos.checkers.linearizability import Step
 from penstock.chaos.checkers.object_models import Action
-from penstock.local.cache_folder import cache_folder
+from penstock.client.cached_programs import cache_folder
 
 _BUILD_TIMEOUT_S: Final = 600
 _JUDGE_TIMEOUT_S: Final = 300

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from penstock.local.cache_folder import cache_folder
+from penstock.client.cached_programs import cache_folder
 
 from ..programs import run_program, tail
 from ..suite import SuiteUnavailableError
