@@ -149,12 +149,15 @@ class KafkaCluster:
 def format_node(jars: KafkaJars, node: LocalNode, *options: str) -> None:
     """Gives a node whose properties are written its empty folders. Raises NodeFailedError."""
     arguments = ("format", "-t", CLUSTER_ID, "-c", str(node.properties), "--ignore-formatted", *options)
-    result = subprocess.run(
-        jars.command(MAIN_CLASSES["storage"], *arguments),
-        capture_output=True,
-        text=True,
-        timeout=FORMAT_TIMEOUT_S,
-        check=False,
-    )
+    try:
+        result = subprocess.run(
+            jars.command(MAIN_CLASSES["storage"], *arguments),
+            capture_output=True,
+            text=True,
+            timeout=FORMAT_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NodeFailedError(f"node {node.id} of Apache Kafka was not formatted: {error}") from error
     if result.returncode != 0:
         raise NodeFailedError(f"node {node.id} of Apache Kafka was not formatted:\n{result.stdout[-2000:]}")

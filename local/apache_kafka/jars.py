@@ -100,19 +100,22 @@ def _resolve(pom: Path, directory: Path) -> None:
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix="kafka-jars-") as work:
         # The pom is copied out so that Maven writes nothing beside the committed one.
         shutil.copy(pom, Path(work) / "pom.xml")
-        result = subprocess.run(
-            [
-                maven,
-                *("-B", "-q", "-f", str(Path(work) / "pom.xml")),
-                "dependency:copy-dependencies",
-                "-DincludeScope=runtime",
-                f"-DoutputDirectory={work}/lib",
-            ],
-            capture_output=True,
-            text=True,
-            timeout=INSTALL_TIMEOUT_S,
-            check=False,
-        )
+        try:
+            result = subprocess.run(
+                [
+                    maven,
+                    *("-B", "-q", "-f", str(Path(work) / "pom.xml")),
+                    "dependency:copy-dependencies",
+                    "-DincludeScope=runtime",
+                    f"-DoutputDirectory={work}/lib",
+                ],
+                capture_output=True,
+                text=True,
+                timeout=INSTALL_TIMEOUT_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise JarsUnavailableError(f"Maven could not resolve Apache Kafka's jars: {error}") from error
         if result.returncode != 0:
             raise JarsUnavailableError(f"Maven could not resolve Apache Kafka's jars: {result.stdout[-600:].strip()}")
         try:
