@@ -33,6 +33,8 @@ class NodeFaults:
         self._path = node.data.with_suffix(".faults.json")
         node.command = (sys.executable, "-P", "-m", ENTRY_POINT, str(self._path))
         self._path.parent.mkdir(parents=True, exist_ok=True)
+        # Of orders that were given to an earlier node in this place, whose numbers begin again.
+        fired_path(self._path).unlink(missing_ok=True)
         self._give(self._orders)
 
     def order(self, *disk: DiskFault, clock_offset_ms: int = 0) -> None:

@@ -249,6 +249,9 @@ class ProxiedCluster:
                 raise ClusterError(
                     f"no links were planned for a node {node_id}: `spare_nodes` says how many nodes may join later"
                 )
+            # One of this id may have been here before, and left.
+            self._links.on_node_up(node_id)
+            self._faults.pop(node_id, None)
             return self.cluster.add_node(timeout_s=timeout_s).id
 
     def __enter__(self) -> Self:

@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from penstock.chaos.faults.node_faults import fired_path
+from penstock.chaos.faults.orders import full_disk
 from penstock.chaos.links.proxied_cluster import ProxiedCluster
 from penstock.chaos.links.toxiproxy import Toxiproxy
 from penstock.client.cached_programs import TOXIPROXY
 from penstock.local.cluster import LocalCluster
 from penstock.local.errors import ClusterError, NodeFailedError
+from penstock.local.local_node import LocalNode
 
 ENDS_AT_1 = {
     "client-0-to-1-broker",
@@ -58,6 +61,27 @@ def test_a_node_that_has_ended_by_itself_can_be_killed(cluster: ProxiedCluster, 
     cluster.kill(1)
     assert closed == ENDS_AT_1
     assert cluster.state(1) == "down"
+
+
+def test_a_node_that_joins_where_another_has_left_is_reached_and_obeys(
+    tmp_path: Path, closed: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LocalNode, "start", lambda _: None)
+    monkeypatch.setattr(LocalCluster, "wait_ready", lambda *_, **__: None)
+    cluster = ProxiedCluster(tmp_path / "cluster", spare_nodes=1, obeys_orders=True)
+    for _ in range(2):
+        assert cluster.join() == 4
+        assert not closed
+        faults = cluster.node_faults(4)
+        assert str(faults.orders_path) in cluster.nodes[4].command
+        faults.order(*full_disk())
+        assert not faults.fired()
+        fired_path(faults.orders_path).write_text("1 0 somewhere\n")
+        assert faults.fired()
+        cluster.stop(4)
+        assert closed
+        cluster.cluster.forget_node(4)
+    cluster.__exit__(None, None, None)
 
 
 def test_a_proxy_that_ends_at_once_is_told_before_nodes_that_wait_for_it(
