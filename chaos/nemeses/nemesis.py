@@ -143,7 +143,7 @@ class Nemesis:
     def _repeat(self, doing: _Doing) -> None:
         try:
             doing.act.repeat()
-        except ClusterError as failure:
+        except (ClusterError, OSError) as failure:
             # It is tried again; the end tells it.
             doing.problem = str(failure)
 
@@ -157,7 +157,8 @@ class Nemesis:
         except NotTakenHoldError as missing:
             error, value = str(missing), {"took_hold": False}
             told |= missing.value
-        except ClusterError as failure:
+        except (ClusterError, OSError) as failure:
+            # Whatever went wrong with this one, all others are to end.
             error, value = str(failure), {"took_hold": False}
         # A beginning is when the first was about to be hit, an end when the last is mended.
         time_ns = self._stage.chosen_ns - self._start_ns if phase == "begin" else None
@@ -165,10 +166,16 @@ class Nemesis:
 
     def _heal(self) -> None:
         nodes = self._target.view(with_leaders=False).nodes
+        errors: list[ClusterError] = []
         for node in nodes:
-            if self._target.state(node) == "paused":
-                self._target.resume(node)
-            self._stage.keep_up(node)
+            try:
+                if self._target.state(node) == "paused":
+                    self._target.resume(node)
+                self._stage.keep_up(node)
+            except ClusterError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
         self._target.wait_ready(nodes, timeout_s=_READY_S)
 
     def _note(self, operation: Operation, time_ns: int | None = None) -> None:

@@ -28,18 +28,29 @@ class NodeAct:
         self._stage = stage
         self._random = random
         self._nodes: tuple[int, ...] = ()
+        self._held: list[int] = []
 
     def begin(self) -> Mapping[str, Any]:
-        fault, stage, target = self._fault, self._stage, self._stage.target
+        fault, stage = self._fault, self._stage
         is_in_sync = stage.settle(for_damage=isinstance(fault, DamageFault))
         # Afterwards: another node may lead by then.
         chosen = stage.choose(fault.selector, choose_nodes, self._random)
         value: dict[str, Any] = {"nodes": list(chosen)}
         if not is_in_sync:
             value["in_sync"] = False
+        try:
+            self._hit(chosen, value)
+        except ClusterError as error:
+            known = error.value if isinstance(error, NotTakenHoldError) else {}
+            raise NotTakenHoldError(str(error), **{**value, **known}) from error
+        return value
+
+    def _hit(self, chosen: tuple[int, ...], value: dict[str, Any]) -> None:
+        """Adds to `value` what is known of it. Raises ClusterError."""
+        fault, stage, target = self._fault, self._stage, self._stage.target
         match fault:
             case Pause():
-                _each(chosen, target.pause, self._hit)
+                _each(chosen, target.pause, self._mark)
                 self._expect("paused", value)
             case Kill():
                 _each(chosen, target.kill, self._take_down)
@@ -58,7 +69,6 @@ class NodeAct:
                 value["damage"] = {str(node): target.damage(node, fault, self._random) for node in chosen}
             case _:
                 raise AssertionError(fault)
-        return value
 
     def repeat(self) -> None:
         """Nothing: it holds by itself."""
@@ -69,22 +79,32 @@ class NodeAct:
                 # One that has been killed since is down, and another fault's.
                 if self._stage.target.state(node) == "paused":
                     self._stage.target.resume(node)
-        elif not isinstance(self._fault, Restart):
+        else:
             self._let_up()
         value = {"nodes": list(self._nodes)}
         self._expect("up", value)
         return value
 
-    def _hit(self, node: int) -> None:
+    def _mark(self, node: int) -> None:
         self._nodes = (*self._nodes, node)
 
     def _take_down(self, node: int) -> None:
-        self._hit(node)
+        self._mark(node)
+        self._held.append(node)
         self._stage.hold_down(node)
 
     def _let_up(self) -> None:
-        for node in self._nodes:
-            self._stage.let_up(node)
+        """Those that this fault holds down yet."""
+        # None is held any longer, whatever becomes of the start of another.
+        nodes, self._held = self._held, []
+        errors: list[ClusterError] = []
+        for node in nodes:
+            try:
+                self._stage.let_up(node)
+            except ClusterError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def _expect(self, state: NodeState, value: Mapping[str, Any]) -> None:
         """Of each node that no other fault holds down."""

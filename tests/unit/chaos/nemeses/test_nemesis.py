@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from errno import ENOSPC
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -28,8 +29,10 @@ from penstock.chaos.nemeses.fault import (
     Partition,
     Pause,
     PowerLoss,
+    Restart,
     SlowDisk,
     SlowLink,
+    Stop,
 )
 from penstock.chaos.nemeses.nemesis import Nemesis
 from penstock.chaos.nemeses.schedule import Schedule, Step
@@ -390,6 +393,58 @@ def test_what_goes_wrong_between_beginning_and_end_is_told_at_the_end(tmp_path: 
     assert told[1] == ("connection-resets", "end", "took_hold", "the proxy did not answer")
     assert told[2:] == [("kill", "begin", None), ("kill", "end", None)]
     assert ("heal", (Link("1", "2"),)) in target.done
+
+
+def test_a_fault_that_fails_in_any_way_leaves_no_other_one_behind(tmp_path: Path) -> None:
+    class Failing(FakeTarget):
+        def damage(self, node: int, fault: DamageFault, random: Random) -> Mapping[str, Any]:  # noqa: ARG002 - as every target
+            raise OSError(ENOSPC, "No space left on device")
+
+        def begin_start(self, node: int) -> None:
+            if node == 1:
+                raise ClusterError("port 7 is in use")
+            super().begin_start(node)
+
+    target = Failing()
+    steps = Step(0.0, 0.3, Kill(selector="1,2")), Step(0.1, 0.1, PowerLoss(selector="3"))
+    path = tmp_path / "nemesis.jsonl"
+    with (
+        pytest.raises(ClusterError, match="port 7"),
+        Nemesis(Schedule(length_s=1, steps=steps), target, path=path, start_ns=0) as nemesis,
+    ):
+        nemesis.wait(timeout_s=DEADLINE_S)
+    failed = [(event.f, event.error) for event in nemesis.operations if event.error]
+    assert failed == [("power-loss", "[Errno 28] No space left on device"), ("kill", "port 7 is in use")]
+    assert target.states == {1: "down", 2: "up", 3: "up"}
+
+
+def test_a_node_that_is_killed_as_it_does_not_stop_is_started(tmp_path: Path) -> None:
+    class Stubborn(FakeTarget):
+        def stop(self, node: int) -> None:
+            super().stop(node)
+            raise ClusterError(f"node {node} did not stop within 20 s and was killed")
+
+    faults: tuple[AnyFault, ...] = Restart(selector="1,2"), Stop(selector="1,2")
+    for number, fault in enumerate(faults):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        target = Stubborn()
+        begin, end = carry_out(target, folder, fault)
+        assert (begin.error, begin.value["begin"]["nodes"]) == (
+            "node 1 did not stop within 20 s and was killed",
+            [1, 2],
+        )
+        assert (end.error, end.value["end"]["nodes"]) == (None, [1, 2])
+        assert target.states == {1: "up", 2: "up", 3: "up"}
+
+
+def test_what_is_damaged_out_of_sync_is_written_so_though_the_damage_failed(tmp_path: Path) -> None:
+    target = FakeTarget("damage")
+    target.in_sync = False
+    events = carry_out(target, tmp_path, Kill(selector="1"), PowerLoss(selector="2"))
+    (begin,) = [event for event in events if event.error]
+    assert begin.error == "there was nothing to damage"
+    assert begin.value["begin"] | {"kind": ""} == {"kind": "", "selector": "2", "nodes": [2], "in_sync": False}
 
 
 def test_an_end_before_its_time_mends_what_holds(tmp_path: Path) -> None:
