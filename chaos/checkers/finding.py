@@ -58,11 +58,10 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Findings:
-    """Collects findings while a checker runs; keeps `kept_of_a_type` of each type and counts all."""
+    """Collects findings while a checker runs; keeps `KEPT_OF_A_TYPE` of each type and counts all."""
 
-    def __init__(self, *, kept_of_a_type: int = KEPT_OF_A_TYPE) -> None:
+    def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self._kept_of_a_type = kept_of_a_type
         self._kept: list[Finding] = []
         self._room: Counter[tuple[str, bool]] = Counter()
 
@@ -80,7 +79,7 @@ class Findings:
         allowed = why_allowed is not None
         self.counts[type_] += 1
         self._room[type_, allowed] += 1
-        if self._room[type_, allowed] <= self._kept_of_a_type:
+        if self._room[type_, allowed] <= KEPT_OF_A_TYPE:
             self._kept.append(
                 Finding(
                     type=type_,

@@ -15,10 +15,6 @@ from .linearizability import IMPOSSIBLE
 UNSET: Final = "(unset)"
 
 
-# Actions of both models that change no state, whatever it is.
-READS: Final = frozenset({"read", "exists", "missing", "not-larger", "describe", "get"})
-
-
 class Action(NamedTuple):
     """`kind` is the operation with its outcome; the arguments depend on it."""
 

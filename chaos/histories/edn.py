@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ...local.errors import ClusterError
 from .operation import NEMESIS, Operation
 
 # Of these the value is a list of micro-operations, which begin with their name.
@@ -23,8 +24,12 @@ _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_?-]*")
 
 
 def write_edn(path: Path, operations: Iterable[Operation]) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(edn_lines(operations))
+    """Raises ClusterError where it cannot be written."""
+    try:
+        with path.open("w", encoding="utf-8") as file:
+            file.writelines(edn_lines(operations))
+    except OSError as error:
+        raise ClusterError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def edn_lines(operations: Iterable[Operation]) -> Iterator[str]:

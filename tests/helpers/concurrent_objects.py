@@ -7,9 +7,11 @@ from random import Random
 from typing import Final
 
 from penstock.chaos.checkers.linearizability import IMPOSSIBLE, Model, Step
-from penstock.chaos.checkers.object_models import READS, UNSET, Action, TopicState, register, topic
+from penstock.chaos.checkers.object_models import UNSET, Action, TopicState, register, topic
 
 Request = tuple[str, Hashable, Hashable]
+# Actions of both models that change no state, whatever it is.
+READS: Final = frozenset({"read", "exists", "missing", "not-larger", "describe", "get"})
 
 
 class _Client:

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..finding import Findings
+from ..micro_operations import NO_FINAL_READS
 from .columns import NONE, OK, POLL, TXN, QueueColumns
 from .orders import Orders
 
-NO_FINAL_READS: Final = "the run had no final reads, so it may only be late"
 _POINTS: Final = 300
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.chaos.checkers.finding import Checked, Findings, Verdict
+from penstock.chaos.checkers.finding import KEPT_OF_A_TYPE, Checked, Findings, Verdict
 from penstock.chaos.checkers.judge import judge
 from penstock.chaos.histories.operation import NEMESIS, Header, History, Operation
 
@@ -33,7 +33,7 @@ def canary(*, works: bool, during: str | None) -> tuple[str, str, str, Any]:
 
 def finds(*types: str, why_allowed: str | None = None) -> Any:
     def checker(_: History) -> Checked:
-        findings = Findings(kept_of_a_type=2)
+        findings = Findings()
         for type_ in types:
             findings.add(type_, "as planted", [1, 1], key="t-0", why_allowed=why_allowed)
         return findings.checked({"figure": 1})
@@ -151,11 +151,14 @@ def test_what_is_allowed_makes_no_run_invalid_and_comes_last() -> None:
 
 
 def test_faults_beyond_what_is_guaranteed_allow_their_losses_and_nothing_else() -> None:
-    checkers = {"loud": finds("lost-write", "lost-write", "lost-write")}
+    many = KEPT_OF_A_TYPE + 1
+    checkers = {"loud": finds(*["lost-write"] * many)}
     verdict = judge(history(*SEND), checkers, allowances={"lost-write": "two of three lost power at once"})
     assert verdict.valid == "valid"
     assert {finding.why_allowed for finding in verdict.findings} == {"two of three lost power at once"}
-    assert (len(verdict.findings), verdict.counts) == (2, {"lost-write": 3}), "all are counted, some are kept"
+    assert (len(verdict.findings), verdict.counts) == (KEPT_OF_A_TYPE, {"lost-write": many}), (
+        "all are counted, some are kept"
+    )
     assert judge(history(*SEND), checkers, allowances={"duplicate": "…"}).valid == "anomalies"
 
 

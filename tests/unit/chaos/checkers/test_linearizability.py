@@ -8,11 +8,11 @@ from itertools import permutations
 from random import Random
 
 import pytest
-from concurrent_objects import MODELS, random_register, random_topic
+from concurrent_objects import MODELS, READS, random_register, random_topic
 from porcupine import judge_with_porcupine
 
 from penstock.chaos.checkers.linearizability import IMPOSSIBLE, Model, Step, evidence, linearize
-from penstock.chaos.checkers.object_models import READS, UNSET, Action, TopicState, register, topic
+from penstock.chaos.checkers.object_models import UNSET, Action, TopicState, register, topic
 from penstock.chaos.checkers.register_zones import Cluster, violations
 
 

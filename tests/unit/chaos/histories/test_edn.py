@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from told_history import QueueModel
 
-from penstock.chaos.histories.edn import edn_lines
+from penstock.chaos.histories.edn import edn_lines, write_edn
 from penstock.chaos.histories.operation import NEMESIS, Operation
+from penstock.local.errors import ClusterError
 
 TOKEN = re.compile(r'\s*([\[\]{}]|"(?:\\.|[^"\\])*"|[^\s,\[\]{}"]+)[\s,]*')
 
@@ -67,6 +69,11 @@ def test_what_never_completed_has_an_unknown_outcome_at_the_end() -> None:
     assert last == (
         '{:index 7, :time 9, :type :info, :process 1, :f :send, :value [[:send "t-0" 7]], :error "no completion"}\n'
     )
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match=r"there/history.edn cannot be written: No such file"):
+        write_edn(tmp_path / "there" / "history.edn", [])
 
 
 @pytest.mark.parametrize(
