@@ -110,7 +110,7 @@ class ClientProcesses:
                 self._give_up(number, f"did not end within {drain_timeout_s:g} s")
                 continue
             if status == NOT_CAUGHT_UP:
-                self._note(number, "did not read to the ends of all partitions in its final reads")
+                self._note(number, "did not come to the ends of all partitions in time")
             elif status:
                 self._note(number, f"ended with status {status}")
         self._close_pipes()

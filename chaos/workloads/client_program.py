@@ -6,7 +6,7 @@ A program does one operation after the other. A line on its standard input direc
     drain    (stop, and) it reads to the ends that partitions have now, as final reads, and ends
 
 Without the line it drains by itself at `--until`. The end of its standard input means that what started it is gone: it
-ends at once. Status 3: the final reads did not come to the ends in time.
+ends at once. Status 3: it did not come to the ends in time.
 """
 
 from __future__ import annotations
@@ -257,5 +257,5 @@ def run_client(options: ProgramOptions, make: Callable[[ProgramOptions, ClientHi
         finally:
             client.close()
     if not caught_up:
-        click.echo("the final reads did not come to the ends of all partitions", err=True)
+        click.echo("the ends of all partitions were not reached in time", err=True)
         raise SystemExit(NOT_CAUGHT_UP)

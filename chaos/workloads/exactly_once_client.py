@@ -3,12 +3,13 @@
 The queue's clients send numbers to the input, `TOPIC-N`; copiers, members of one group, write [input key, input value]
 for each record to the output, `TOPIC-out-N`, in transactions with the offsets that they have read up to (KIP-98,
 KIP-447), and give some of them up; a reader polls the output. Copiers stop when the group has committed all of the
-input. In the end the output is read whole, as the input is by those who sent.
+input, and fail where it has not. In the end the output is read whole, as the input is by those who sent.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 import click
@@ -85,12 +86,10 @@ class Copier(Client):
             self.perform("copy", value, lambda: self._copy(polled))
 
     def finish(self) -> None:
-        keys = self.options.keys
         deadline_s = clock.monotonic_s() + _FINISH_S
-        ends = find_ends(self.options.bootstrap, keys, deadline_s=deadline_s)
+        ends = find_ends(self.options.bootstrap, self.options.keys, deadline_s=deadline_s)
         while ends is not None and clock.monotonic_s() < deadline_s:
-            committed = find_committed(self.options.bootstrap, self._group, keys)
-            if committed is not None and all(committed[key] >= end for key, end in ends.items()):
+            if self._has_committed(ends):
                 return
             if self.has_session:
                 self.step()
@@ -99,7 +98,16 @@ class Copier(Client):
             clock.pause(_PAUSE_S)
 
     def final(self) -> bool:
-        return True
+        """Whether the group has committed all of the input: what it did not come to has no output, and is not lost."""
+        deadline_s = clock.monotonic_s() + _FINISH_S
+        ends = find_ends(self.options.bootstrap, self.options.keys, deadline_s=deadline_s)
+        return ends is not None and clock.wait_until(
+            lambda: self._has_committed(ends), timeout_s=deadline_s - clock.monotonic_s(), interval_s=_PAUSE_S
+        )
+
+    def _has_committed(self, ends: Mapping[str, int]) -> bool:
+        committed = find_committed(self.options.bootstrap, self._group, list(ends))
+        return committed is not None and all(committed[key] >= end for key, end in ends.items())
 
     def _copy(self, polled: Polled) -> None:
         self.session.begin()

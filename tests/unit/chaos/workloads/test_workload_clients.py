@@ -12,6 +12,7 @@ import pytest
 from scripted_session import ScriptedSession, records
 
 from penstock.chaos.histories.client_history import ClientHistory, merged
+from penstock.chaos.workloads import exactly_once_client
 from penstock.chaos.workloads.admin_session import AdminSession
 from penstock.chaos.workloads.aiokafka_session import AiokafkaSession
 from penstock.chaos.workloads.client_program import Client, Instructions, ProgramOptions
@@ -145,6 +146,17 @@ def test_a_copier_that_gives_up_reads_its_input_again(make: Make[Copier]) -> Non
     session = ScriptedSession({"send_offsets": NotDoneError("rebalanced")}, {"t-0": records((3, "12"))})
     make(Copier, session).step()
     assert session.calls[-2:] == ["abort", "seek {'t-0': 3}"]
+
+
+@pytest.mark.parametrize(("committed", "is_done"), [(9, True), (8, False), (None, False)])
+def test_copiers_are_done_when_their_group_has_committed_all_of_the_input(
+    committed: int | None, make: Make[Copier], monkeypatch: pytest.MonkeyPatch, *, is_done: bool
+) -> None:
+    monkeypatch.setattr(exactly_once_client, "_FINISH_S", 0.0)
+    monkeypatch.setattr(exactly_once_client, "find_ends", lambda *_, **__: {"t-0": 9})
+    told = None if committed is None else {"t-0": committed}
+    monkeypatch.setattr(exactly_once_client, "find_committed", lambda *_: told)
+    assert make(Copier, ScriptedSession({})).final() is is_done
 
 
 @pytest.mark.parametrize("code", [ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.INVALID_PARTITIONS])
