@@ -94,10 +94,6 @@ class LinkFaults:
         """Each direction of each connection carries no more than that."""
         self._add_to_all(links, lambda stream: Toxic("bandwidth", stream, {"rate": kilobytes_s}))
 
-    def slow_close(self, links: Iterable[Link], delay_ms: int) -> None:
-        """The end of a connection arrives so much later at the other side."""
-        self._add_to_all(links, lambda stream: Toxic("slow_close", stream, {"delay": delay_ms}))
-
     def end_after(self, links: Iterable[Link], size_bytes: int) -> None:
         """Each connection ends once it has carried so many bytes in one direction, perhaps within a message."""
         self._add_to_all(links, lambda stream: Toxic("limit_data", stream, {"bytes": size_bytes}))

@@ -144,11 +144,6 @@ class ProxiedCluster:
         with self._turn:
             self._links.limit(links, kilobytes_s)
 
-    def slow_close(self, links: Iterable[Link], delay_ms: int) -> None:
-        """As `LinkFaults.slow_close`."""
-        with self._turn:
-            self._links.slow_close(links, delay_ms)
-
     def end_after(self, links: Iterable[Link], size_bytes: int) -> None:
         """As `LinkFaults.end_after`."""
         with self._turn:

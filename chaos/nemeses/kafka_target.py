@@ -27,8 +27,8 @@ _QUORUM: Final = DescribeQuorumRequest(
 )
 
 
-class _Known(NamedTuple):
-    """What one node says of a partition; the highest epoch is the latest."""
+class KnownPartition(NamedTuple):
+    """What one node says of a partition; the highest epoch is the latest, and the ISR has none of its own here."""
 
     leader_epoch: int
     leader: int
@@ -57,32 +57,32 @@ class KafkaTarget(ProcessTarget):
         partitions, _ = self._ask()
         return bool(partitions) and all(known.is_in_sync for known in partitions.values())
 
-    def _ask(self) -> tuple[dict[str, _Known], list[tuple[int, int]]]:
+    def _ask(self) -> tuple[dict[str, KnownPartition], list[tuple[int, int]]]:
         """Partitions under load by `t-0`, and (epoch, id) of active controllers, as the nodes say that run."""
 
-        async def ask_all() -> list[tuple[dict[str, _Known], tuple[int, int] | None] | None]:
+        async def ask_all() -> list[tuple[dict[str, KnownPartition], tuple[int, int] | None] | None]:
             running = [node for node_id, node in self._nodes.items() if self.state(node_id) == "up"]
             return await asyncio.gather(*(self._ask_node(node.host, node.port) for node in running))
 
-        latest: dict[str, _Known] = {}
+        latest: dict[str, KnownPartition] = {}
         controllers = []
         for told in asyncio.run(ask_all()):
             if told is None:
                 continue
             for name, known in told[0].items():
-                latest[name] = max(known, latest.get(name, known), key=lambda one: one.leader_epoch)
+                latest[name] = _latest(known, latest.get(name, known))
             if told[1] is not None:
                 controllers.append(told[1])
         return latest, controllers
 
-    async def _ask_node(self, host: str, port: int) -> tuple[dict[str, _Known], tuple[int, int] | None] | None:
+    async def _ask_node(self, host: str, port: int) -> tuple[dict[str, KnownPartition], tuple[int, int] | None] | None:
         try:
             async with await connect(host, port, client_id="nemesis", timeout_ms=_ANSWER_MS) as connection:
                 return await self._partitions(connection), await _controller(connection)
         except (OSError, CorruptData, KafkaError):
             return None
 
-    async def _partitions(self, connection: Connection) -> dict[str, _Known]:
+    async def _partitions(self, connection: Connection) -> dict[str, KnownPartition]:
         question = MetadataRequest(
             topics=tuple(MetadataRequestTopic(topic_id=None, name=TopicName(topic)) for topic in self._topics),
             allow_auto_topic_creation=False,
@@ -91,12 +91,19 @@ class KafkaTarget(ProcessTarget):
         answer = await connection.call(question)
         assert isinstance(answer, MetadataResponse)
         return {
-            f"{topic.name}-{one.partition_index}": _Known(
+            f"{topic.name}-{one.partition_index}": KnownPartition(
                 int(one.leader_epoch), int(one.leader_id), set(one.isr_nodes) >= set(one.replica_nodes)
             )
             for topic in answer.topics
             for one in topic.partitions
         }
+
+
+def _latest(one: KnownPartition, other: KnownPartition) -> KnownPartition:
+    """Of two that know the same epoch, either may be behind: in sync is what both say is."""
+    if one.leader_epoch == other.leader_epoch:
+        return one._replace(is_in_sync=one.is_in_sync and other.is_in_sync)
+    return max(one, other, key=lambda known: known.leader_epoch)
 
 
 async def _controller(connection: Connection) -> tuple[int, int] | None:

@@ -43,12 +43,6 @@ class ProxiedNodes(ProxiedCluster):
         self.cluster.kill()
         self.__exit__(None, None, None)
 
-    def begin_start(self, node_id: int) -> None:
-        """Returns at once."""
-        with self._turn:
-            self._links.on_node_up(node_id)
-            self.cluster.begin_start(node_id)
-
     def _rewire(self, node: LocalNode, told: Mapping[str, str]) -> Mapping[str, str]:
         rewired = super()._rewire(node, told)
         node.launch = launcher(self._preloaded, self.node_faults(node.id))

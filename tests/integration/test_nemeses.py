@@ -146,6 +146,8 @@ def test_faults_of_links_take_hold_and_end_though_nodes_die_meanwhile(tmp_path: 
     assert not any(canary["works"] for canary in canaries if canary["during"] == "partition")
 
 
+# A JVM that starts beside two others takes half a minute on a busy machine.
+@pytest.mark.timeout(400)
 def test_faults_of_processes_take_hold_of_apache_kafka_too(tmp_path: Path, kafka_jars: KafkaJars) -> None:
     schedule = one_after_the_other(
         (1.0, Kill(selector="leaders")), (1.0, Pause(selector="controllers")), (0.5, Truncation()), quiet_s=0.5
