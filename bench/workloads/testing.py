@@ -16,7 +16,8 @@ from typing import Final
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
-from ...chaos.testing.chaos_cluster import DEFAULTS, ChaosCluster
+from ...chaos.testing.broker_properties import DEFAULTS
+from ...chaos.testing.chaos_cluster import ChaosCluster
 from ...client import clock
 from ...local.errors import ClusterError
 from ..quorum_state import cluster_pids

@@ -25,22 +25,11 @@ from ...client.admin import Admin, AdminError
 from ..faults.preloaded_nodes import PreloadedNodes, preload
 from ..links.link import CutMode
 from .breakable_nodes import WAIT_S, BreakableNodes
+from .broker_properties import DEFAULTS, text_of
 from .held_fault import HeldFault
 from .nodes import make_nodes
 from .topic_states import PartitionState
 
-DEFAULTS: Final[Mapping[str, str]] = {
-    # What a cluster decides after a time, it decides soon: a test waits for it.
-    "broker.heartbeat.interval.ms": "300",
-    "broker.session.timeout.ms": "3000",
-    "replica.lag.time.max.ms": "3000",
-    # A follower whose fetch waits at the leader may take a new topic into the next one: 500 ms by default.
-    "replica.fetch.wait.max.ms": "100",
-    "group.initial.rebalance.delay.ms": "0",
-    # Each partition costs files on every node, and one test has few groups.
-    "offsets.topic.num.partitions": "4",
-    "transaction.state.log.num.partitions": "4",
-}
 _REPLICAS: Final = 3
 _NAME_MAX: Final = 80
 
@@ -66,7 +55,7 @@ class ChaosCluster(BreakableNodes):
 
         Several clusters may share what starts their nodes, `preloaded`; without one the cluster has its own.
         """
-        properties = {**DEFAULTS, **{key: _text(value) for key, value in (config or {}).items()}}
+        properties = {**DEFAULTS, **{key: text_of(value) for key, value in (config or {}).items()}}
         with ExitStack() as made:
             if folder is None:
                 folder = Path(tempfile.mkdtemp(prefix="penstock-"))
@@ -163,7 +152,7 @@ class ChaosCluster(BreakableNodes):
             name,
             partitions=partitions,
             replicas=min(_REPLICAS, len(self.nodes)) if replication_factor is None else replication_factor,
-            configs={key.replace("_", "."): _text(value) for key, value in config.items()},
+            configs={key.replace("_", "."): text_of(value) for key, value in config.items()},
         )
 
         def is_known() -> bool:
@@ -275,8 +264,3 @@ class ChaosCluster(BreakableNodes):
 
 def _is_in_sync(partitions: Mapping[int, PartitionState], count: int = 1) -> bool:
     return len(partitions) >= count and all(one.is_in_sync for one in partitions.values())
-
-
-def _text(value: object) -> str:
-    """As Kafka writes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -90,24 +90,7 @@ class TopicStates:
         self, addresses: Sequence[Address], topic: str, *, partitions: int, replicas: int, configs: Mapping[str, str]
     ) -> None:
         """Raises ClusterError with the reason of the cluster, or when no node answers."""
-        request = CreateTopicsRequest(
-            topics=(
-                CreatableTopic(
-                    name=TopicName(topic),
-                    num_partitions=i32(partitions),
-                    replication_factor=i16(replicas),
-                    assignments=(),
-                    configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in configs.items()),
-                ),
-            ),
-            timeout=_milliseconds(_CREATE_S),
-        )
-        answer = self._run(_ask_first(addresses, request))
-        assert isinstance(answer, CreateTopicsResponse)
-        (created,) = answer.topics
-        if created.error_code:
-            code = ErrorCode(int(created.error_code))
-            raise ClusterError(f"topic {topic} was not created: {code.name}: {created.error_message or ''}")
+        self._run(create_topic(addresses, topic, partitions=partitions, replicas=replicas, configs=configs))
 
     def delete(self, addresses: Sequence[Address], topics: Sequence[str]) -> None:
         """Begins it; a topic that is gone already is left as it is. Raises ClusterError when no node answers."""
@@ -116,6 +99,30 @@ class TopicStates:
 
     def _run(self, asking: Coroutine[Any, Any, T]) -> T:
         return self._pool.submit(asyncio.run, asking).result()
+
+
+async def create_topic(
+    addresses: Sequence[Address], topic: str, *, partitions: int, replicas: int, configs: Mapping[str, str]
+) -> None:
+    """Raises ClusterError with the reason of the cluster, or when no node answers."""
+    request = CreateTopicsRequest(
+        topics=(
+            CreatableTopic(
+                name=TopicName(topic),
+                num_partitions=i32(partitions),
+                replication_factor=i16(replicas),
+                assignments=(),
+                configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in configs.items()),
+            ),
+        ),
+        timeout=_milliseconds(_CREATE_S),
+    )
+    answer = await _ask_first(addresses, request)
+    assert isinstance(answer, CreateTopicsResponse)
+    (created,) = answer.topics
+    if created.error_code:
+        code = ErrorCode(int(created.error_code))
+        raise ClusterError(f"topic {topic} was not created: {code.name}: {created.error_message or ''}")
 
 
 async def _describe(address: Address, topic: str) -> TopicState | None:

@@ -27,7 +27,7 @@ def run(folder: Path, *arguments: str) -> str:
 
 
 def test_every_block_names_its_file() -> None:
-    assert tutorial_page.PAGE.read_text().count("```python\n") == len(tutorial_page.files()) == 9
+    assert tutorial_page.PAGE.read_text().count("```python\n") == len(tutorial_page.files()) == 10
 
 
 def test_code_of_the_page_passes(tmp_path: Path) -> None:
@@ -36,5 +36,5 @@ def test_code_of_the_page_passes(tmp_path: Path) -> None:
     tutorial_page.write(tmp_path)
     # Its modules import each other, so its folder is on the path, as it is for a reader.
     told = run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--durations=0")
-    assert "10 passed" in told, told
+    assert "12 passed" in told, told
     assert run(tmp_path, "without_framework.py").strip() == "0"

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from ....quorum.metadata.image import PartitionRegistration
 from .consumer_members import Leadership
 from .machine import Machine
-from .replica_judge import ReplicaJudge
 
 OFFSETS_TOPIC = "__consumer_offsets"
+
+
+class Registrations(Protocol):
+    """The newest metadata of any node."""
+
+    def registration(self, topic: str, index: int) -> PartitionRegistration | None: ...
+
+    def is_awaited(self, topic: str, index: int, node_id: int) -> bool:
+        """Whether any leader takes this node for one that may be in sync."""
 
 
 class ClusterState:
@@ -18,7 +27,7 @@ class ClusterState:
     def __init__(
         self,
         machines: Mapping[int, Machine],
-        judge: ReplicaJudge,
+        judge: Registrations,
         places: Callable[[], Sequence[tuple[str, int]]],
     ) -> None:
         """`places` are the partitions that are looked at."""
