@@ -13,17 +13,23 @@ import msgspec
 
 from ..histories.operation import NEMESIS, Operation
 from .fault import (
+    FAULTS,
     ClockBump,
     ClockStrobe,
     DamageFault,
+    DiskError,
+    DiskFull,
     Fault,
     Kill,
     LinkFault,
     MinIsr,
     NodeFault,
+    NoDescriptors,
     OperatorFault,
+    Pause,
     PowerLoss,
     RollingRestart,
+    SlowDisk,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +50,10 @@ LOSSES: Final = (
 )  # fmt: skip
 # Of a transaction that another one's end has ended.
 TORN: Final = ("G1a", "lost-write")
+
+
+# What no node loses data by, nor ends by, in sync or not.
+HARMLESS: Final = (Pause, SlowDisk)
 
 
 class Promise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -128,7 +138,8 @@ def _losses(
 def _compounded(events: Iterable[Operation]) -> Iterator[str]:
     for event in events:
         begin: Any = event.value.get("begin") if event.process == NEMESIS and isinstance(event.value, dict) else None
-        if isinstance(begin, dict) and begin.get("in_sync") is False:
+        may_matter = not issubclass(FAULTS.get(event.f, Fault), HARMLESS)
+        if isinstance(begin, dict) and begin.get("in_sync") is False and may_matter:
             yield (
                 f"A node was hit by {event.f} before all replicas were in sync again after an earlier fault "
                 f"(event {event.index})."
@@ -141,7 +152,8 @@ def _loses_data(fault: Fault, promise: Promise) -> bool:
 
 
 def _crashes(fault: Fault) -> bool:
-    return isinstance(fault, Kill | DamageFault)
+    """Whether a node may end by it without a word."""
+    return isinstance(fault, Kill | DamageFault | DiskError | DiskFull | NoDescriptors)
 
 
 def _hit_max(fault: Fault, node_count: int) -> int:

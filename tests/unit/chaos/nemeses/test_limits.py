@@ -12,6 +12,7 @@ from penstock.chaos.nemeses.fault import (
     AnyFault,
     BitFlip,
     ClockBump,
+    DiskError,
     EmptiedDisk,
     Kill,
     MinIsr,
@@ -93,12 +94,21 @@ def test_power_of_one_and_the_kill_of_the_others_before_it_is_in_sync_goes_beyon
     assert allowances(schedule_of(*faults, gap_s=5), FLUSHED, node_count=3) == {}
 
 
+def test_a_node_that_may_end_by_its_disk_counts_as_one_that_crashed() -> None:
+    faults = PowerLoss(), DiskError(selector="minority", operation="sync"), Kill()
+    near = allowances(schedule_of(*faults, gap_s=3), Promise(), node_count=3)
+    assert "the others may have crashed before it was in sync again" in near["lost-write"]
+
+
 def test_a_node_hit_before_the_last_damage_was_in_sync_goes_beyond_too() -> None:
     event = Operation(17, "info", NEMESIS, 5, "kill", {"begin": {"kind": "kill", "nodes": [2], "in_sync": False}})
     allowed = allowances(schedule_of(PowerLoss(), Kill()), Promise(), node_count=3, events=[event])
     assert (
         "hit by kill before all replicas were in sync again after an earlier fault (event 17)" in allowed["lost-write"]
     )
+    # Nothing is lost by a node that stands still.
+    paused = Operation(17, "info", NEMESIS, 5, "pause", event.value)
+    assert allowances(schedule_of(PowerLoss(), Pause()), Promise(), node_count=3, events=[paused]) == {}
     # What was synced is no loss of power's, but a disk can be emptied of it.
     assert allowances(schedule_of(PowerLoss(), Kill()), FLUSHED, node_count=3, events=[event]) == {}
     assert allowances(schedule_of(EmptiedDisk(), Kill()), FLUSHED, node_count=3, events=[event])
