@@ -270,7 +270,7 @@ public final class QueueClient {
         try {
             producer.abortTransaction();
             firsts.forEach(consumer::seek);
-        } catch (KafkaException error) {
+        } catch (KafkaException | IllegalStateException error) {
             isBroken = true;
         }
         complete("fail", "txn", asked, reason, false);

@@ -70,11 +70,6 @@ class ClientProcesses:
     ) -> None:
         self.kill()
 
-    @property
-    def running(self) -> list[int]:
-        """The numbers of those that have not ended."""
-        return [number for number, client in enumerate(self._clients) if client.poll() is None]
-
     def start(self) -> None:
         """Raises ClusterError where a program of the workload needs what this machine does not have."""
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -122,11 +117,6 @@ class ClientProcesses:
                 client.kill()
                 client.wait(_KILL_TIMEOUT_S)
         self._close_pipes()
-
-    def kill_client(self, number: int) -> None:
-        """SIGKILL to one, as a fault; what it did until then is in the history."""
-        self._clients[number].kill()
-        self._clients[number].wait(_KILL_TIMEOUT_S)
 
     def history(self, *, others: Sequence[Operation] = ()) -> list[Operation]:
         """What all have done, with `others` between. Raises ClusterError for a damaged file."""
