@@ -13,6 +13,8 @@ from ..histories.operation import History
 # Of one type, allowed or not, this many are kept and the others counted: what is broken is broken often, and a verdict
 # is read by people.
 KEPT_OF_A_TYPE: Final = 32
+# The type of what a checker could not decide: neither an anomaly nor a proof that there can be no anomaly.
+UNDECIDED: Final = "undecided"
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,8 +2,8 @@
 
 A run is invalid, not valid, when it could not have failed: no operation that needs the cluster succeeded; a fault that
 was declared did not occur or did not take hold; a link did not work again after its fault had ended; a process went on
-under its number after an unknown outcome, or completed what it had not begun. Source of the principle: parsley-jepsen,
-"a run whose declared fault never fired is invalid".
+under its number after an unknown outcome, or completed what it had not begun; a checker could not decide. Source of the
+principle: parsley-jepsen, "a run whose declared fault never fired is invalid".
 
 The nemesis writes of each fault two `info` events of its kind, a beginning and an end. Where it knows that the fault
 did not take hold, either event has `"took_hold": false` in its value, and `error` says why. Partitions are proved by
@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 
 from ..histories.operation import NEMESIS, History, Operation
-from .finding import Checked, Checker, Finding, Verdict, worst_first
+from .finding import UNDECIDED, Checked, Checker, Finding, Verdict, worst_first
 
 CANARY: Final = "canary"
 # Kinds of faults that begin so make links fail, as a canary can tell; others are proved by the nemesis itself.
@@ -53,6 +53,7 @@ def judge(
     notes = (
         *run.notes(last_index),
         *(f"the fault {kind} never occurred" for kind in sorted({*declared} - run.begun.keys())),
+        *(finding.message for finding in findings if finding.type == UNDECIDED),
     )
     has_anomaly = any(not finding.allowed for finding in findings)
     return Verdict(

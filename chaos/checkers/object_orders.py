@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .finding import Findings
+from .finding import UNDECIDED, Findings
 from .linearizability import Model, Step, evidence, linearize
 
 
@@ -16,7 +16,7 @@ def find_disorder(
     found = linearize(firm, model)
     if found.outcome == "unknown":
         why = "nothing is known of its order: that is no failure, and no success either"
-        findings.add("undecided", f"the search of an order for {key} was given up", (), key=key, why_allowed=why)
+        findings.add(UNDECIDED, f"the search of an order for {key} was given up", (), key=key, why_allowed=why)
         return False
     steps = firm
     is_stale = found.outcome == "linearizable"

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.chaos.checkers.finding import KEPT_OF_A_TYPE, Checked, Findings, Verdict
+from penstock.chaos.checkers.finding import KEPT_OF_A_TYPE, UNDECIDED, Checked, Findings, Verdict
 from penstock.chaos.checkers.judge import judge
 from penstock.chaos.histories.operation import NEMESIS, Header, History, Operation
 
@@ -135,6 +135,12 @@ def test_values_that_are_not_those_of_the_workload_are_refused_with_a_sentence()
 
     with pytest.raises(ValueError, match="the checker register expected operations of the workload 'queue'"):
         judge(history(*SEND), {"register": reads_a_key})
+
+
+def test_what_a_checker_could_not_decide_is_no_success() -> None:
+    verdict = judge(history(*SEND), {"slow": finds(UNDECIDED, why_allowed="the search was given up")})
+    assert (verdict.valid, verdict.notes) == ("invalid-run", ("as planted",))
+    assert judge(history(*SEND), {"slow": finds(UNDECIDED), "loud": finds("lost-write")}).valid == "anomalies"
 
 
 def test_an_anomaly_counts_even_in_a_run_whose_fault_did_not_take_hold() -> None:

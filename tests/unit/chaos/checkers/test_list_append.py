@@ -185,6 +185,21 @@ def test_g_single_and_g2_item_and_a_stale_read(told: Transactions) -> None:
     assert not only(stale, "G-single-realtime", is_serializable=True).allowed
 
 
+def test_g_nonadjacent_two_reads_see_two_writes_in_different_orders(told: Transactions) -> None:
+    told.start(1, append("x", 1))
+    told.start(2, append("y", 1))
+    told.start(3, read("x", 1), read("y"))
+    told.start(4, read("y", 1), read("x"))
+    first = told.finish(1, append("x", 1))
+    second = told.finish(2, append("y", 1))
+    third = told.finish(3, read("x", 1), read("y"))
+    fourth = told.finish(4, read("y", 1), read("x"))
+    assert only(told, "G-nonadjacent").allowed, "no read is a snapshot"
+    finding = only(told, "G-nonadjacent", is_serializable=True)
+    assert not finding.allowed
+    assert {*finding.operations} == {first, second, third, fourth}
+
+
 def serial_history(random: Random, steps: int, *, is_kafka: bool) -> History:
     """Of a database that carries out each transaction at one moment, or of one that carries it out step by step as
     Kafka does: appends are stable at once with the commit, reads are prefixes."""

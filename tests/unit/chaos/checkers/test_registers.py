@@ -74,6 +74,16 @@ def test_an_unknown_write_takes_effect_late_or_never() -> None:
     assert [(kind, allowed) for kind, allowed, _ in back] == [("lost-write", False)]
 
 
+def test_an_order_that_is_not_found_in_time_is_neither_a_failure_nor_a_success() -> None:
+    # Equal values make the checker search, writes that overlap make many orders, and none of them allows the last read.
+    together = range(1, 19)
+    overlapping = [
+        (process, "write", kind, {"k": "k", "v": process}) for kind in ("invoke", "ok") for process in together
+    ]
+    history = planted(*wrote(0, 0), *wrote(0, 99), *wrote(0, 99), *overlapping, *has_read(20, 0, "final"))
+    assert found(history) == [("undecided", True, ())]
+
+
 def test_keys_are_judged_one_by_one() -> None:
     history = planted(*wrote(0, 1), *wrote(0, 2, "other"), *has_read(1, 1))
     assert not found(history)
