@@ -36,5 +36,5 @@ def test_code_of_the_page_passes(tmp_path: Path) -> None:
     tutorial_page.write(tmp_path)
     # Its modules import each other, so its folder is on the path, as it is for a reader.
     told = run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--durations=0")
-    assert "12 passed" in told, told
+    assert "13 passed" in told, told
     assert run(tmp_path, "without_framework.py").strip() == "0"

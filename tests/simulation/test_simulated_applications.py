@@ -163,6 +163,48 @@ def test_a_scenario_that_waits_without_end_fails_and_says_where(penstock_sim: Si
         penstock_sim.run(scenario)
 
 
+def test_a_process_of_the_application_is_killed_paused_and_cut_off(penstock_sim: Simulation) -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        topic = await cluster.topic()
+        ticks: list[float] = []
+        offsets: list[int] = []
+
+        async def work() -> None:
+            async with AIOKafkaProducer(bootstrap_servers=cluster.bootstrap, acks="all") as producer:
+                while True:
+                    ticks.append(asyncio.get_running_loop().time())
+                    offsets.append(await send(producer, topic, b"a tick"))
+                    await asyncio.sleep(1)
+
+        async def has_progress(seen: list[Any]) -> bool:
+            before = len(seen)
+            await asyncio.sleep(10)
+            return len(seen) > before
+
+        worker = cluster.start_process("worker", work)
+        assert await has_progress(offsets)
+        async with worker.pause():
+            assert not await has_progress(ticks)
+        assert await has_progress(offsets)
+        leader = await cluster.wait_leader(topic)
+        async with cluster.partition(["worker"], cluster.nodes):
+            assert not await has_progress(offsets)
+        assert await has_progress(offsets)
+        async with cluster.cut_one_way(leader, "worker"):
+            assert not await has_progress(offsets)
+        assert await has_progress(offsets)
+        await worker.kill()
+        assert not worker.is_running
+        assert not await has_progress(ticks)
+        with pytest.raises(ClusterError, match="worker was killed"):
+            await worker.wait()
+        with pytest.raises(ClusterError, match="a name of its own"):
+            cluster.start_process("worker", work)
+        assert await cluster.start_process("other", lambda: asyncio.sleep(1, "done")).wait() == "done"
+
+    penstock_sim.run(scenario)
+
+
 def test_a_seed_is_one_run_in_every_process(tmp_path: Path) -> None:
     program = tmp_path / "application.py"
     program.write_text(APPLICATION)

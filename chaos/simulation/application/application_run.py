@@ -98,9 +98,10 @@ class ApplicationRun:
             end_s = self._loop.time() + self._options.limit_s
             self._loop.call_at(end_s, _nothing)
             self._loop.run_until(lambda: task.done() or self._loop.time() >= end_s or bool(self._failures))
-        for name, error in self._application.lost_exceptions():
-            if error is not _error_of(task):
-                self._trace(f"task {name} of the application ended by {type(error).__name__}: {error}")
+        for process in self._cluster.processes:
+            for name, error in process.lost_exceptions():
+                if error is not _error_of(task):
+                    self._trace(f"task {name} of {process} ended by {type(error).__name__}: {error}")
         if task.done():
             result: T = task.result()
             return result
