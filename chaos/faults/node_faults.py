@@ -92,6 +92,10 @@ class NodeFaults:
         """What a loss of power does, to a node that was killed: how many bytes of which files it has no more."""
         return drop_unsynced(synced_path(self._path), self._data)
 
+    def forget_synced(self) -> None:
+        """The disk of a node that is down was emptied: nothing of what it writes from now on is synced yet."""
+        synced_path(self._path).unlink(missing_ok=True)
+
     def _give(self, orders: Orders) -> None:
         self._orders = orders
         new = self._path.with_suffix(".new")

@@ -54,6 +54,9 @@ class SyncedEnds:
 
 def drop_unsynced(notes: Path, data: Path) -> dict[Path, int]:
     """Cut all files below `data`, whose node does not run, to what it synced; how many bytes that dropped of which."""
+    if not data.exists():
+        # The disk was emptied, and the node was not started since.
+        return {}
     ends = read_ends(notes.read_text())
     dropped = {}
     for file in data.rglob("*"):

@@ -30,7 +30,10 @@ _LOSS_MAX: Final = 99
 
 
 class NamespacedCluster:
-    """Nodes 1 to N in `folder`, started by `with`, with the methods of `ProxiedCluster`; one at a time."""
+    """Nodes 1 to N in `folder`, started by `with`; one such cluster at a time.
+
+    Methods that it shares with `ProxiedCluster` do the same. It has no orders, joins no nodes and resets no links.
+    """
 
     def __init__(
         self,

@@ -99,6 +99,8 @@ class LocalTarget(ProcessTarget):
                 return {"dropped": {str(path.relative_to(data)): size for path, size in dropped.items()}}
             case EmptiedDisk():
                 self._cluster.empty_node(node)
+                if node in self._faults:
+                    self._faults[node].forget_synced()
                 return {}
             case _:
                 return super().damage(node, fault, random)
