@@ -38,6 +38,7 @@ def matrix(out: Path, seconds: float, seed: int, only: str, cluster: str, keep: 
     from .matrix import cells
     from .matrix_row import row_of, table
     from .run_cluster import APACHE_KAFKA
+    from .termination import ended_in_order
 
     every = cells(KAFKA_KINDS if cluster == APACHE_KAFKA else None)
     if not any(only in cell.name for cell in every):
@@ -54,7 +55,8 @@ def matrix(out: Path, seconds: float, seed: int, only: str, cluster: str, keep: 
             record = cell.record(seed=seed + number, seconds=seconds, cluster=cluster)
             click.echo(f"{cell.name}: {record.replay}", err=True)
             try:
-                make_run(record, folder, say=lambda _sentence: None)
+                with ended_in_order():
+                    make_run(record, folder, say=lambda _sentence: None)
             except ClusterError as error:
                 click.secho(f"{cell.name} could not be made: {error}", fg="red", err=True)
                 is_well = False

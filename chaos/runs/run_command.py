@@ -46,6 +46,7 @@ def run(
     from ..histories.run_folder import RunFolder, RunRecord
     from .chaos_run import make_run
     from .judge_command import EXIT_CODES, told
+    from .termination import ended_in_order
 
     if schedule is not None and nemesis:
         raise click.UsageError("faults are drawn (--nemesis) or written in a file (--schedule), not both")
@@ -71,7 +72,8 @@ def run(
     )
     folder = RunFolder(out or Path(f"chaos-{workload}-{record.seed}"))
     try:
-        verdict = make_run(record, folder, say=lambda sentence: click.echo(sentence, err=True))
+        with ended_in_order():
+            verdict = make_run(record, folder, say=lambda sentence: click.echo(sentence, err=True))
     except ClusterError as error:
         raise click.ClickException(str(error)) from error
     if is_json:

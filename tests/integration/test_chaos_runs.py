@@ -1,6 +1,7 @@
 """Runs of `penstock chaos`: real clusters behind proxies, real clients, faults, and the verdict."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +13,14 @@ from penstock.chaos.histories.cluster_sample import read_samples
 from penstock.chaos.histories.history_file import read_history
 from penstock.chaos.histories.run_folder import RunFolder
 from penstock.chaos.runs.judge_command import EXIT_CODES
+from penstock.chaos.runs.termination import STATUS
 from penstock.client.cached_programs import TOXIPROXY, find_program
+from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
-RUN_TIMEOUT_S = 280
+RUN_TIMEOUT_S = 250
+END_TIMEOUT_S = 40
 # Of the matrix, what differs most. `make chaos` has all of it.
 SELECTION = (
     ("queue", "partition:leaders,kill:one", 3, 5),
@@ -30,14 +34,19 @@ SELECTION = (
 
 
 def chaos(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "penstock", "chaos", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=RUN_TIMEOUT_S,
-        check=False,
-    )
+    words = (sys.executable, "-P", "-m", "penstock", "chaos", *words)
+    with subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            output, errors = process.communicate(timeout=RUN_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            # Its nodes end with it, and it says where it was.
+            process.send_signal(signal.SIGINT)
+            output, errors = process.communicate(timeout=END_TIMEOUT_S)
+            pytest.fail(f"no end within {RUN_TIMEOUT_S} s\n{output}{errors}")
+        except BaseException:
+            process.terminate()
+            raise
+    return subprocess.CompletedProcess(words, process.returncode, output, errors)
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +86,25 @@ def test_a_run_leaves_all_that_its_verdict_rests_on(tmp_path: Path) -> None:
     assert "<svg" in folder.report.read_text()
     again = chaos("judge", "run", "--json", folder=tmp_path)
     assert json.loads(again.stdout) == json.loads(folder.verdict.read_bytes())
+
+
+def test_a_run_that_is_terminated_leaves_no_process(tmp_path: Path) -> None:
+    words = ("run", "--workload", "counter", "--time", "600", "--out", "run")
+    command = [sys.executable, "-P", "-m", "penstock", "chaos", *words]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            # It says so once all are started.
+            assert "4 clients of the workload counter" in process.stderr.readline()
+            cluster = LocalCluster.attach(tmp_path / "run" / "nodes")
+            assert cluster is not None
+            assert cluster.is_running
+            process.terminate()
+            assert process.wait(RUN_TIMEOUT_S) == STATUS
+        except BaseException:
+            process.kill()
+            raise
+    assert not cluster.is_running
 
 
 def test_a_history_without_its_run_is_judged_alike(tmp_path: Path) -> None:
