@@ -7,6 +7,7 @@ invocation without a completion is open to the end: unknown as well. Source: Jep
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -73,6 +74,14 @@ class Pair:
         return (self.completion or self.invocation).index
 
 
+@dataclass(slots=True)
+class _Waiting:
+    invocation: Operation
+    completion: Operation | None = None
+    # Whether its completion is there, or known to be missing.
+    is_over: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class History:
     header: Header
@@ -80,19 +89,38 @@ class History:
     operations: Sequence[Operation]
 
     def pairs(self) -> Iterator[Pair]:
-        """Of clients, in the order of their invocations."""
-        completions: dict[int, Operation] = {}
-        pending: dict[int | str, int] = {}
+        """Of clients, in the order of their invocations. Goes through the events twice, and keeps of them what waits
+        for the slowest operation to complete."""
+        unanswered = self._unanswered()
+        waiting: deque[_Waiting] = deque()
+        by_process: dict[int | str, _Waiting] = {}
         for operation in self.operations:
             if operation.process == NEMESIS:
                 continue
             if operation.type == "invoke":
-                pending[operation.process] = operation.index
-            elif (invoked := pending.pop(operation.process, None)) is not None:
-                completions[invoked] = operation
+                one = _Waiting(operation, is_over=operation.index in unanswered)
+                waiting.append(one)
+                by_process[operation.process] = one
+            elif (invoked := by_process.pop(operation.process, None)) is not None:
+                invoked.completion = operation
+                invoked.is_over = True
+            while waiting and waiting[0].is_over:
+                first = waiting.popleft()
+                yield Pair(first.invocation, first.completion)
+
+    def _unanswered(self) -> frozenset[int]:
+        """Invocations that have no completion: few, as clients end rarely."""
+        pending: dict[int | str, int] = {}
+        unanswered: set[int] = set()
         for operation in self.operations:
-            if operation.type == "invoke" and operation.process != NEMESIS:
-                yield Pair(operation, completions.get(operation.index))
+            if operation.process == NEMESIS:
+                continue
+            before = pending.pop(operation.process, None)
+            if operation.type == "invoke":
+                pending[operation.process] = operation.index
+                if before is not None:
+                    unanswered.add(before)
+        return frozenset(unanswered | {*pending.values()})
 
     def faults(self) -> Iterator[Operation]:
         return (operation for operation in self.operations if operation.process == NEMESIS)

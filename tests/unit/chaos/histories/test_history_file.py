@@ -2,10 +2,12 @@ import gzip
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.chaos.histories.client_history import ClientHistory, merged
 from penstock.chaos.histories.history_file import open_history, read_history, write_history
-from penstock.chaos.histories.operation import NEMESIS, Header, Operation
+from penstock.chaos.histories.operation import NEMESIS, EventType, Header, History, Operation, Pair
 from penstock.local.errors import ClusterError
 
 SENDS = [
@@ -38,6 +40,20 @@ def test_pairs_say_what_became_of_each_invocation(tmp_path: Path) -> None:
     assert [(pair.outcome, pair.index) for pair in pairs] == [("ok", 3), ("info", 2), ("info", 5)]
     assert pairs[0].value == [["send", "t-0", [7, 5]]]
     assert pairs[2].value == [["send", "t-0", 6]], "what was asked, where the completion does not say more"
+
+
+@given(st.lists(st.tuples(st.sampled_from(["invoke", "ok", "fail", "info"]), st.sampled_from([1, 2, 3, NEMESIS]))))
+def test_pairs_come_by_their_invocations_each_with_the_next_completion_of_its_process(
+    events: list[tuple[EventType, int | str]],
+) -> None:
+    """Whatever the events are: a process that is asked again before an answer, and answers to nothing."""
+    operations = [Operation(2 * n, kind, process, n, "send") for n, (kind, process) in enumerate(events)]
+    expected = []
+    for n, invocation in enumerate(operations):
+        if invocation.type == "invoke" and invocation.process != NEMESIS:
+            after = next((one for one in operations[n + 1 :] if one.process == invocation.process), None)
+            expected.append(Pair(invocation, None if after is None or after.type == "invoke" else after))
+    assert list(History(Header(workload="queue"), operations).pairs()) == expected
 
 
 @pytest.mark.parametrize(
