@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Final
@@ -84,11 +85,13 @@ def _carry_out(
     say: Callable[[str], None],
 ) -> None:
     """Leaves the history and its end in the folder."""
-    create_topics(cluster.looked_at, workload, TOPIC, replicas=replica_count(cluster.node_count))
-    topics = [TOPIC + topic.suffix for topic in workload.topics]
+    # A cluster that was there before may have had a run before, whose records and groups are not of this one.
+    name = TOPIC if record.bootstrap is None else f"{TOPIC}-{secrets.token_hex(4)}"
+    create_topics(cluster.looked_at, workload, name, replicas=replica_count(cluster.node_count))
+    topics = [name + topic.suffix for topic in workload.topics]
     start_ns = clock.monotonic_ns()
     clients = ClientProcesses(
-        workload, folder.clients, bootstrap=cluster.bootstrap, topic=TOPIC, seed=record.seed, start_ns=start_ns
+        workload, folder.clients, bootstrap=cluster.bootstrap, topic=name, seed=record.seed, start_ns=start_ns
     )
     events: Sequence[Operation] = ()
     lacks: list[str] = []

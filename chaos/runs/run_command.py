@@ -22,7 +22,11 @@ from ...local.errors import ClusterError
 @click.option("--nodes", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), help="Of faults and clients; drawn and printed without it.")
 @click.option("--cluster", type=click.Choice(["penstock", "apache-kafka"]), default="penstock", show_default=True)
-@click.option("--bootstrap", metavar="HOST:PORT,…", help="A cluster that is there already; it is not broken.")
+@click.option(
+    "--bootstrap",
+    metavar="HOST:PORT,…",
+    help="A cluster that is there already; it is not broken, and has topics chaos-… then.",
+)
 @click.option("--set", "properties", multiple=True, metavar="KEY=VALUE", help="A broker property for all nodes.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="The folder of the run, a new one.")
 @click.option("--json", "is_json", is_flag=True, help="Print the verdict as JSON.")

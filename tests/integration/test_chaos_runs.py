@@ -119,9 +119,10 @@ def test_a_history_without_its_run_is_judged_alike(tmp_path: Path) -> None:
     )
     bootstrap = json.loads(up.stdout)["bootstrap"]
     try:
-        words = ("run", "--workload", "counter", "--bootstrap", bootstrap, "--time", "3", "--out", "run")
-        told = chaos(*words, folder=tmp_path)
-        assert told.returncode == 0, told.stdout + told.stderr
+        words = ("run", "--workload", "counter", "--bootstrap", bootstrap, "--seed", "1", "--time", "3", "--out")
+        for out in ("run", "again"):
+            told = chaos(*words, out, folder=tmp_path)
+            assert told.returncode == 0, told.stdout + told.stderr
         last = read_samples(tmp_path / "run" / "cluster.jsonl")[-1]
         assert last.controller == 1
         assert all((one.leader, one.isr) == (1, [1]) for one in last.partitions.values())

@@ -21,6 +21,9 @@ from penstock.chaos.runs.run_verdict import judge_run
 from penstock.chaos.runs.sampler import Sampler
 from penstock.local.errors import ClusterError, NodeFailedError
 
+TOPICS: list[str] = []
+"""In the order in which runs made them."""
+
 
 class Clients:
     """That send one record and read it."""
@@ -102,7 +105,7 @@ def _without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
     monkeypatch.setattr(chaos_run, "start_cluster", start_cluster)
-    monkeypatch.setattr(chaos_run, "create_topics", lambda *_arguments, **_options: None)
+    monkeypatch.setattr(chaos_run, "create_topics", lambda _at, _workload, topic, **_options: TOPICS.append(topic))
     monkeypatch.setattr(chaos_run, "wait_whole", lambda *_arguments, **_options: None)
     monkeypatch.setattr(chaos_run, "ClientProcesses", Clients)
 
@@ -156,3 +159,16 @@ def test_a_run_whose_samples_failed_has_a_history_that_can_be_judged(
     with pytest.raises(RuntimeError, match="no sample"):
         make_run(record_of(tmp_path), folder, say=lambda _: None)
     assert [finding.type for finding in judge_run(folder).findings] == ["not-whole"]
+
+
+def test_two_runs_on_a_cluster_of_others_share_no_topic(tmp_path: Path) -> None:
+    TOPICS.clear()
+    record = RunRecord(
+        workload="queue", nemeses=(), seconds=0.01, nodes=3, seed=1, cluster="bootstrap", version="", bootstrap="a:1"
+    )
+    for name in ("one", "two"):
+        make_run(record, RunFolder(tmp_path / name), say=lambda _: None)
+    first, second = TOPICS
+    assert first != second
+    assert first.startswith("chaos-")
+    assert RunFolder(tmp_path / "one").read_record().nodes == 5, "as many as it has"
