@@ -102,8 +102,9 @@ class LinkFaults:
         """Closes all connections at once; new ones are made as before."""
         for route in self._found(links):
             if route.name not in self._closed:
-                self._proxies.set_enabled(route.name, is_enabled=False)
-                self._proxies.set_enabled(route.name, is_enabled=True)
+                self._close(route, is_closed=True)
+                # Where this fails, healing opens it.
+                self._close(route, is_closed=False)
 
     def heal(self, links: Iterable[Link] | None = None) -> None:
         """These links, or all, are as at the beginning."""
@@ -160,5 +161,8 @@ class LinkFaults:
     def _switch(self, route: Route) -> None:
         is_closed = self._cut.get(route.link) == "refusal" or route.link.target in self._down
         if is_closed != (route.name in self._closed):
-            self._proxies.set_enabled(route.name, is_enabled=not is_closed)
-            (self._closed.add if is_closed else self._closed.discard)(route.name)
+            self._close(route, is_closed=is_closed)
+
+    def _close(self, route: Route, *, is_closed: bool) -> None:
+        self._proxies.set_enabled(route.name, is_enabled=not is_closed)
+        (self._closed.add if is_closed else self._closed.discard)(route.name)

@@ -138,6 +138,23 @@ def test_a_reset_closes_and_opens_but_not_what_is_refused(faults: LinkFaults, pr
     assert proxies.closed == {BROKER, CONTROLLER}
 
 
+def test_a_link_that_a_reset_left_closed_is_opened_by_healing(
+    faults: LinkFaults, proxies: RememberingProxies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(name: str, *, is_enabled: bool) -> None:
+        if is_enabled:
+            raise ClusterError("toxiproxy-server does not answer")
+        RememberingProxies.set_enabled(proxies, name, is_enabled=is_enabled)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(proxies, "set_enabled", refuse)
+        with pytest.raises(ClusterError, match="does not answer"):
+            faults.reset([LINK])
+    assert proxies.closed
+    faults.heal([LINK])
+    assert not proxies.closed
+
+
 def test_a_link_that_there_is_not_and_a_cut_that_there_is_not_are_named(faults: LinkFaults) -> None:
     with pytest.raises(ClusterError, match="no link 1→9"):
         faults.heal([Link("1", "9")])
