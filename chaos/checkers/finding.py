@@ -58,6 +58,12 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     # Why the run is invalid, a sentence each.
     notes: tuple[str, ...] = ()
 
+    def count_of(self, type_: str, *, is_allowed: bool) -> int:
+        """How many findings of a type there are, those included of which only the number is kept. Where a type has
+        allowed ones and others, those that are kept say how many are which."""
+        kept = Counter(finding.allowed for finding in self.findings if finding.type == type_)
+        return kept[is_allowed] if kept[not is_allowed] else max(kept[is_allowed], self.counts.get(type_, 0))
+
 
 class Findings:
     """Collects findings while a checker runs; keeps `KEPT_OF_A_TYPE` of each type and counts all."""

@@ -36,15 +36,14 @@ def evidence(view: RunView) -> str:
 
 def _groups(view: RunView, numbered: Sequence[tuple[int, Finding]]) -> str:
     """The findings by type, in the order in which types come first."""
-    counts = {} if view.run.verdict is None else view.run.verdict.counts
     groups: dict[str, list[tuple[int, Finding]]] = {}
     for number, finding in numbered[:_FINDINGS_MAX]:
         groups.setdefault(finding.type, []).append((number, finding))
     parts = []
     for type_, cards in groups.items():
-        total = max(counts.get(type_, 0), len(cards))
-        more = f' <span class="soft small">the first {len(cards)}</span>' if total > len(cards) else ""
         is_allowed = cards[0][1].allowed
+        total = view.total(is_allowed=is_allowed, types=(type_,))
+        more = f' <span class="soft small">the first {len(cards)}</span>' if total > len(cards) else ""
         tag = '<span class="tag warn">allowed</span>' if is_allowed else '<span class="tag bad">anomaly</span>'
         parts.append(
             f'<h3 class="type"><code>{text(type_)}</code> {tag} <span class="soft">{count(total)}</span>{more}</h3>'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
@@ -62,15 +61,12 @@ class RunView:
         ]
 
     def total(self, *, is_allowed: bool, types: Collection[str] | None = None) -> int:
-        """How many findings there are, of all types or of these, those included of which the verdict keeps only the
-        number. Where a type has allowed ones and others, those that it keeps say how many are which."""
-        counts = {} if self.run.verdict is None else self.run.verdict.counts
-        kept = Counter((finding.type, finding.allowed) for finding in self.findings)
-        return sum(
-            number if (type_, not allowed) in kept else max(number, counts.get(type_, 0))
-            for (type_, allowed), number in kept.items()
-            if allowed == is_allowed and (types is None or type_ in types)
-        )
+        """How many findings there are, of all types or of these, as `Verdict.count_of` counts them."""
+        verdict = self.run.verdict
+        if verdict is None:
+            return 0
+        shown = {finding.type for finding in self.findings if finding.allowed == is_allowed}
+        return sum(verdict.count_of(type_, is_allowed=is_allowed) for type_ in shown if types is None or type_ in types)
 
     def time_of(self, finding: Finding) -> int | None:
         """When the last of the events that prove it took place."""

@@ -72,7 +72,7 @@ def told(verdict: Verdict) -> str:
             if finding.allowed == is_allowed:
                 by_type.setdefault(finding.type, []).append(finding)
         for type_, findings in by_type.items():
-            count = verdict.counts.get(type_, len(findings))
+            count = verdict.count_of(type_, is_allowed=is_allowed)
             first = findings[0]
             reason = f", allowed: {first.why_allowed}" if is_allowed else ""
             lines += [f"{type_} ({count}){reason}"]

@@ -36,8 +36,6 @@ def row_of(folder: RunFolder) -> MatrixRow:
         raise ClusterError(f"{folder.verdict} is no verdict: {error}") from error
     outcomes = verdict.statistics.get("operations", {})
     schedule = read_schedule(folder.schedule)
-    bad = sorted({finding.type for finding in verdict.findings if not finding.allowed})
-    allowed = sorted(set(verdict.counts) - set(bad))
     return MatrixRow(
         name=folder.path.name,
         workload=record.workload,
@@ -47,9 +45,14 @@ def row_of(folder: RunFolder) -> MatrixRow:
         operations=sum(told.get("ok", 0) for told in outcomes.values()),
         faults=len(schedule.steps),
         verdict=verdict.valid,
-        found="; ".join([*(f"{verdict.counts[type_]} × {type_}" for type_ in bad), *verdict.notes]),
-        allowed=", ".join(f"{verdict.counts[type_]} × {type_}" for type_ in allowed),
+        found="; ".join([*_counted(verdict, is_allowed=False), *verdict.notes]),
+        allowed=", ".join(_counted(verdict, is_allowed=True)),
     )
+
+
+def _counted(verdict: Verdict, *, is_allowed: bool) -> list[str]:
+    types = sorted({finding.type for finding in verdict.findings if finding.allowed == is_allowed})
+    return [f"{verdict.count_of(type_, is_allowed=is_allowed)} × {type_}" for type_ in types]
 
 
 def table(rows: Iterable[MatrixRow]) -> str:

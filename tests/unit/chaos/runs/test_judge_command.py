@@ -7,7 +7,9 @@ import pytest
 from click.testing import CliRunner, Result
 from told_history import Told
 
+from penstock.chaos.checkers.finding import Finding, Verdict
 from penstock.chaos.histories.history_file import write_history
+from penstock.chaos.runs.judge_command import told as told_verdict
 from penstock.cli import main
 
 
@@ -78,3 +80,10 @@ def test_values_of_another_workload_are_refused_with_a_sentence(told: Told, tmp_
     result = judged(told, tmp_path, "--workload", "list-append")
     assert result.exit_code == 1
     assert "the checker list-append expected operations of the workload 'list-append'" in result.output
+
+
+def test_allowed_findings_and_others_of_a_type_are_counted_apart() -> None:
+    findings = [Finding(type="stale-read", message="in the end")]
+    findings += [Finding(type="stale-read", message="for a while", allowed=True, why_allowed="so")] * 2
+    verdict = Verdict(valid="anomalies", findings=tuple(findings), counts={"stale-read": 3})
+    assert told_verdict(verdict).splitlines()[1::2] == ["stale-read (1)", "stale-read (2), allowed: so"]
