@@ -154,13 +154,28 @@ def test_what_was_acknowledged_is_read_by_a_group_whatever_the_seed_breaks(penst
 @pytest.mark.penstock_sim(nodes=1, limit_s=30)
 def test_a_scenario_that_waits_without_end_fails_and_says_where(penstock_sim: Simulation) -> None:
     async def wait() -> None:
-        await asyncio.get_running_loop().create_future()
+        while True:  # noqa: ASYNC110 - nothing ever happens
+            await asyncio.sleep(1)
 
     async def scenario(cluster: SimulatedCluster) -> None:
         await wait()
 
     with pytest.raises(ClusterError, match=r"did not end within 30 s of virtual time: it waits in .*\bwait, "):
         penstock_sim.run(scenario)
+
+
+@pytest.mark.penstock_sim(limit_s=600)
+def test_random_faults_end_by_themselves(penstock_sim: Simulation) -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        topic = await cluster.topic()
+        async with cluster.random_faults("all", duration_s=5) as counts:
+            await asyncio.sleep(5)
+            await cluster.wait_in_sync(topic)
+            before = counts.copy()
+            await asyncio.sleep(60)
+            assert counts == before
+
+    penstock_sim.run(scenario)
 
 
 def test_a_process_of_the_application_is_killed_paused_and_cut_off(penstock_sim: Simulation) -> None:

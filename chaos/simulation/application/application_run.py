@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from random import Random
 from typing import Any, Final, TypeVar
 
@@ -32,6 +33,7 @@ _APPLICATION_HOST: Final = "10.0.1.1"
 _OBSERVER_HOST: Final = "10.0.3.1"
 # Of what clusters of tests have in common: waiting costs no time here, so this one has Kafka's own times.
 _COUNTS: Final = {key: value for key, value in DEFAULTS.items() if key.endswith(".num.partitions")}
+_ASYNCIO: Final = str(Path(asyncio.__file__).parent)
 _STORY_LINES_MAX: Final = 200
 # Of every request and its answer, and of each thing that went as it should.
 _NO_STORY: Final = (" arrive ", " connect ", " INFO ")
@@ -151,17 +153,15 @@ def _error_of(task: asyncio.Task[Any]) -> BaseException | None:
 
 
 def _place(task: asyncio.Task[Any]) -> str:
-    """Where its innermost coroutine waits."""
-    frames = task.get_stack()
+    """Where it waits: its innermost coroutine outside of asyncio."""
+    place = ""
     coroutine: Any = task.get_coro()
-    while (inner := getattr(coroutine, "cr_await", None)) is not None and hasattr(inner, "cr_frame"):
-        coroutine = inner
-    frame = getattr(coroutine, "cr_frame", None) or (frames[-1] if frames else None)
-    return (
-        ""
-        if frame is None
-        else f": it waits in {frame.f_code.co_qualname}, {frame.f_code.co_filename}:{frame.f_lineno}"
-    )
+    while (frame := getattr(coroutine, "cr_frame", None)) is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(_ASYNCIO):
+            place = f": it waits in {code.co_qualname}, {code.co_filename}:{frame.f_lineno}"
+        coroutine = coroutine.cr_await
+    return place
 
 
 @contextmanager

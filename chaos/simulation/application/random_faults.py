@@ -27,8 +27,10 @@ class RandomFaults:
     def __init__(
         self, profile: Profile, machines: Mapping[int, Machine], applications: Sequence[Process], *,
         loop: SimulatedLoop, turns: Turns, metadata: NewestMetadata, log: TraceLog, random: Random, is_flushed: bool,
+        duration_s: float,
     ) -> None:  # fmt: skip
-        """`is_flushed`: nodes acknowledge only what is synced, so any may lose its power."""
+        """`is_flushed`: nodes acknowledge only what is synced, so any may lose its power. After `duration_s` it ends by
+        itself."""
         self._loop = loop
         self._turns = turns
         self._random = random
@@ -48,6 +50,7 @@ class RandomFaults:
             faults, machines, loop=loop, network=network, random=Random(random.getrandbits(64))
         )  # fmt: skip
         self._delays = Delays(faults, machines, network=network, random=Random(random.getrandbits(64)))
+        self._end_s = loop.time() + duration_s
         self._is_over = False
 
     @property
@@ -69,6 +72,8 @@ class RandomFaults:
         self._step()
 
     def _step(self) -> None:
+        if self._loop.time() >= self._end_s:
+            self.end()
         if self._is_over:
             self._faults.keep_up()
         elif not self._ambushes.is_alone:
@@ -80,6 +85,8 @@ class RandomFaults:
 
     def end(self) -> None:
         """Heals: nodes that are down come back, later ones after those that they need."""
+        if self._is_over:
+            return
         self._is_over = True
         self._ambushes.end()
         self._delays.end()

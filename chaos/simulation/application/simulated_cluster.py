@@ -36,6 +36,7 @@ from .turns import Turns
 
 T = TypeVar("T")
 
+FAULTS_S: Final = 60.0
 _REPLICAS: Final = 3
 _FLUSHED: Final = "1"
 
@@ -162,8 +163,11 @@ class SimulatedCluster(BreakableMachines):
         return started
 
     @asynccontextmanager
-    async def random_faults(self, profile: str = "faults") -> AsyncIterator[Counter[str]]:
-        """While it holds, the seed breaks nodes, links, disks and clocks, within what the cluster survives.
+    async def random_faults(
+        self, profile: str = "faults", *, duration_s: float = FAULTS_S
+    ) -> AsyncIterator[Counter[str]]:
+        """While it holds, the seed breaks nodes, links, disks and clocks, within what the cluster survives, for
+        `duration_s` of virtual time at most: a scenario that gets nowhere meanwhile goes on then.
 
         `profile` is one of `penstock simulate --profile`. It gives counts of what happened, by name. At the end all is
         healed, and it has waited until every replica is in sync. Heal your own faults before, and begin none inside.
@@ -174,6 +178,7 @@ class SimulatedCluster(BreakableMachines):
             PROFILES[profile], self._machines, [process for process in self.processes if not process.is_dead],
             loop=self._loop, turns=self._turns, metadata=self._metadata, log=self._log,
             random=Random(self._random.getrandbits(64)), is_flushed=self._is_flushed,
+            duration_s=duration_s,
         )  # fmt: skip
         await self._turns.call(faults.begin)
         try:
