@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Message, Producer
@@ -109,9 +110,12 @@ class ConfluentSession:
             while first is not None and first.error() is not None and clock.monotonic_s() < deadline_s:
                 error = self._take(first, polled) or error
                 first = self._consumer.poll(max(0.0, deadline_s - clock.monotonic_s()))
-            messages = [] if first is None else [first, *self._consumer.consume(MAX_POLL_RECORDS, 0)]
         except KafkaException as raised:
             raise NotDoneError(f"the poll failed: {raised.args[0]}") from raised
+        messages = [] if first is None else [first]
+        # What has come is told, whatever happens to the rest: the position is behind it.
+        with suppress(KafkaException):
+            messages += [] if first is None else self._consumer.consume(MAX_POLL_RECORDS, 0)
         for message in messages:
             error = self._take(message, polled) or error
         if error is not None and not polled:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from penstock.chaos.workloads import confluent_session
 from penstock.chaos.workloads.confluent_session import ConfluentSession
@@ -70,3 +71,44 @@ def test_offsets_whose_sending_does_not_return_are_not_sent_and_the_session_is_o
     session.close()
     # Once, and nothing of its transaction is ended behind it.
     assert producer.calls == ["init", "begin", "send_offsets", "purge", "flush"]
+
+
+class OneRecord:
+    """Of `t-0`, at offset 4."""
+
+    def error(self) -> None: ...
+
+    def topic(self) -> str:
+        return "t"
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return 4
+
+    def value(self) -> bytes:
+        return b"17"
+
+    def key(self) -> None: ...
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 0
+
+
+class FailingConsumer(SilentConsumer):
+    """Has one record, and fails after it."""
+
+    def poll(self, _timeout_s: float) -> OneRecord:
+        return OneRecord()
+
+    def consume(self, *_given: object) -> list[OneRecord]:
+        raise KafkaException(KafkaError(KafkaError._FATAL))
+
+
+@pytest.mark.usefixtures("producer")
+def test_a_record_that_came_before_a_failure_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confluent_session, "Consumer", FailingConsumer)
+    session = ConfluentSession(OPTIONS)
+    assert {key: [one.offset for one in read] for key, read in session.poll(0.01).items()} == {"t-0": [4]}
+    session.close()
