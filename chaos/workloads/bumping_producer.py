@@ -86,17 +86,7 @@ class BumpingProducer:
 
     async def send(self, topic: str, value: bytes, *, partition: int) -> asyncio.Future[Delivered]:
         place = Place(topic, partition)
-        sequence = self._sequences.get(place, 0)
-        self._sequences[place] = sequence + 1
-        batch = write_batch(
-            [Record(0, self._now_ms(), None, value)], base_sequence=sequence, is_transactional=True,
-            producer_id=self._producer_id, producer_epoch=self._epoch,
-        )  # fmt: skip
-        data = (PartitionProduceData(index=i32(partition), records=Records(batch)),)
-        request = ProduceRequest(
-            transactional_id=self._id, acks=i16(-1), timeout=milliseconds(self._timeout_ms),
-            topic_data=(TopicProduceData(name=TopicName(topic), partition_data=data),),
-        )  # fmt: skip
+        request = self._produce_request(place, value)
         delivered: asyncio.Future[Delivered] = asyncio.get_running_loop().create_future()
         delivered.set_result(Delivered(await self._produce(place, request)))
         return delivered
@@ -110,6 +100,20 @@ class BumpingProducer:
     async def stop(self) -> None:
         for address in list(self._connections):
             await self._drop(address)
+
+    def _produce_request(self, place: Place, value: bytes) -> ProduceRequest:
+        """Of one record, with the next sequence of the partition."""
+        sequence = self._sequences.get(place, 0)
+        self._sequences[place] = sequence + 1
+        batch = write_batch(
+            [Record(0, self._now_ms(), None, value)], base_sequence=sequence, is_transactional=True,
+            producer_id=self._producer_id, producer_epoch=self._epoch,
+        )  # fmt: skip
+        data = (PartitionProduceData(index=i32(place.partition), records=Records(batch)),)
+        return ProduceRequest(
+            transactional_id=self._id, acks=i16(-1), timeout=milliseconds(self._timeout_ms),
+            topic_data=(TopicProduceData(name=TopicName(place.topic), partition_data=data),),
+        )  # fmt: skip
 
     async def _end(self, *, is_commit: bool) -> None:
         request = EndTxnRequest(

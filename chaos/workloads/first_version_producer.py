@@ -15,15 +15,13 @@ from kio.schema.add_partitions_to_txn.v3.request import AddPartitionsToTxnReques
 from kio.schema.end_txn.v4.request import EndTxnRequest
 from kio.schema.offset_commit.v9 import request as offset_commit
 from kio.schema.offset_fetch.v9.request import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from kio.schema.produce.v11.request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kio.schema.txn_offset_commit.v3 import request as txn_offset_commit
 from kio.schema.types import GroupId, ProducerId, TopicName
-from kio.static.primitive import Records, i16, i32, i64
+from kio.static.primitive import i16, i32, i64
 
 from ...protocol.messages import Request
-from ...protocol.records import Record, write_batch
 from ..checkers.transactions import Place
-from .bumping_producer import GROUP_KEY, Address, BumpingProducer, Delivered, check, milliseconds
+from .bumping_producer import GROUP_KEY, Address, BumpingProducer, Delivered, check
 
 _NO_EPOCH: Final = i32(-1)
 
@@ -47,17 +45,7 @@ class FirstVersionProducer(BumpingProducer):
         place = Place(topic, partition)
         if place not in self._parts:
             await self._add(place)
-        sequence = self._sequences.get(place, 0)
-        self._sequences[place] = sequence + 1
-        batch = write_batch(
-            [Record(0, self._now_ms(), None, value)], base_sequence=sequence, is_transactional=True,
-            producer_id=self._producer_id, producer_epoch=self._epoch,
-        )  # fmt: skip
-        data = (PartitionProduceData(index=i32(partition), records=Records(batch)),)
-        request = ProduceRequest(
-            transactional_id=self._id, acks=i16(-1), timeout=milliseconds(self._timeout_ms),
-            topic_data=(TopicProduceData(name=TopicName(topic), partition_data=data),),
-        )  # fmt: skip
+        request = self._produce_request(place, value)
         producing = asyncio.ensure_future(self._produce(place, request))
         await asyncio.wait([producing], timeout=self._patience_s)
         if not producing.done():
