@@ -7,9 +7,17 @@ from typing import NoReturn
 
 import pytest
 
+from penstock.client.cached_programs import TOXIPROXY, find_program
+
 
 def unavailable(sentence: str) -> NoReturn:
     """Leave a test out for want of something on this machine; in CI, where everything is installed, fail it."""
     if os.environ.get("CI") == "true":
         pytest.fail(sentence)
     pytest.skip(sentence)
+
+
+def need_toxiproxy() -> None:
+    """For a test that breaks links of real nodes."""
+    if find_program(TOXIPROXY) is None:
+        unavailable(f"{TOXIPROXY} is not installed (`penstock chaos install-toxiproxy` builds it)")

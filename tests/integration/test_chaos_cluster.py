@@ -13,14 +13,13 @@ import kafka
 import pytest
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from faststream.confluent import KafkaBroker
-from missing_tools import unavailable
+from missing_tools import need_toxiproxy
 
 from penstock.chaos.links.link import CutMode
 from penstock.chaos.testing.async_chaos_cluster import AsyncChaosCluster
 from penstock.chaos.testing.chaos_cluster import ChaosCluster
 from penstock.chaos.testing.unit_tests import ClusterTests
 from penstock.client import clock
-from penstock.client.cached_programs import TOXIPROXY, find_program
 from penstock.local.apache_kafka.jars import KafkaJars
 from penstock.local.apache_kafka.tools import run_tool
 from penstock.local.errors import ClusterError
@@ -136,8 +135,7 @@ def test_a_full_disk_refuses_records_until_it_is_healed(penstock_cluster: ChaosC
 @pytest.fixture
 def linked_cluster(penstock_cluster: ChaosCluster) -> ChaosCluster:
     """One whose links can be broken."""
-    if find_program(TOXIPROXY) is None:
-        unavailable(f"{TOXIPROXY} is not installed (`penstock chaos install-toxiproxy` builds it)")
+    need_toxiproxy()
     return penstock_cluster
 
 

@@ -7,14 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from missing_tools import unavailable
+from missing_tools import need_toxiproxy
 
 from penstock.chaos.histories.cluster_sample import read_samples
 from penstock.chaos.histories.history_file import read_history
 from penstock.chaos.histories.run_folder import RunFolder
 from penstock.chaos.runs.judge_command import EXIT_CODES
 from penstock.chaos.runs.termination import STATUS
-from penstock.client.cached_programs import TOXIPROXY, find_program
 from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -52,8 +51,7 @@ def chaos(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(autouse=True)
 def toxiproxy() -> None:
-    if find_program(TOXIPROXY) is None:
-        unavailable(f"{TOXIPROXY} is not installed (`penstock chaos install-toxiproxy` builds it)")
+    need_toxiproxy()
 
 
 @pytest.mark.parametrize(("workload", "nemesis", "nodes", "seed"), SELECTION)

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from missing_tools import unavailable
+from missing_tools import need_toxiproxy
 
 from penstock.chaos.faults.node_faults import NodeFaults
 from penstock.chaos.links.proxied_cluster import ProxiedCluster
@@ -38,7 +38,6 @@ from penstock.chaos.nemeses.schedule import Schedule, Step
 from penstock.chaos.nemeses.target import Target
 from penstock.chaos.workloads.numbered_records import NumberedRecords
 from penstock.client import clock
-from penstock.client.cached_programs import TOXIPROXY, find_program
 from penstock.local.apache_kafka.cluster import KafkaCluster
 from penstock.local.apache_kafka.jars import SHORT_RUN_OPTIONS, KafkaJars
 from penstock.local.cluster import LocalCluster
@@ -122,8 +121,7 @@ def test_faults_of_operators_disks_clocks_and_processes_take_hold_and_end(tmp_pa
 
 
 def test_faults_of_links_take_hold_and_end_though_nodes_die_meanwhile(tmp_path: Path) -> None:
-    if find_program(TOXIPROXY) is None:
-        unavailable(f"{TOXIPROXY} is not installed (`penstock chaos install-toxiproxy` builds it)")
+    need_toxiproxy()
     schedule = one_after_the_other(
         (0.5, Partition(selector="leaders", mode="silence")),
         (0.5, Partition(selector="majorities-ring", mode="reset")),

@@ -13,7 +13,7 @@ from typing import get_args
 import pytest
 from cluster_views import brokers
 from confluent_kafka.admin import AdminClient, NewTopic
-from missing_tools import unavailable
+from missing_tools import need_toxiproxy
 from replicated_cluster import draw_generator
 from waiting import wait_for
 
@@ -22,7 +22,6 @@ from penstock.chaos.links.proxied_cluster import ProxiedCluster
 from penstock.chaos.workloads.numbered_records import NumberedRecords
 from penstock.client import clock
 from penstock.client.admin import Admin
-from penstock.client.cached_programs import TOXIPROXY, find_program
 from penstock.client.client_log import SILENT_LOGGER
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
@@ -38,8 +37,7 @@ FENCED = "Fencing broker because its process is gone"
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedCluster]:
-    if find_program(TOXIPROXY) is None:
-        unavailable(f"{TOXIPROXY} is not installed (`penstock chaos install-toxiproxy` builds it)")
+    need_toxiproxy()
     properties = {"broker.session.timeout.ms": "60000", "replica.lag.time.max.ms": "1500"}
     with ProxiedCluster(tmp_path_factory.mktemp("cluster"), client_slots=2, properties=properties) as cluster:
         yield cluster

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 import tutorial_page
-from missing_tools import unavailable
-
-from penstock.client.cached_programs import TOXIPROXY, find_program
+from missing_tools import need_toxiproxy
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
 
@@ -31,8 +29,7 @@ def test_every_block_names_its_file() -> None:
 
 
 def test_code_of_the_page_passes(tmp_path: Path) -> None:
-    if find_program(TOXIPROXY) is None:
-        unavailable(f"{TOXIPROXY} is not installed (`penstock chaos install-toxiproxy` builds it)")
+    need_toxiproxy()
     tutorial_page.write(tmp_path)
     # Its modules import each other, so its folder is on the path, as it is for a reader.
     told = run(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--durations=0")
