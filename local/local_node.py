@@ -45,6 +45,8 @@ class LocalNode:
     launch: Callable[["LocalNode"], int] | None = None
     # Set only in the program that started the process: the one that can, and must, reap it.
     _child: subprocess.Popen[bytes] | None = None
+    # The process that this program told to end while it ran.
+    _told_to_end: ProcessId | None = None
 
     @property
     def log(self) -> Path:
@@ -82,6 +84,11 @@ class LocalNode:
     def exit_status(self) -> int | None:
         """How the process ended; negative: by that signal. None while it runs, or when another program started it."""
         return None if self._child is None else self._child.poll()
+
+    @property
+    def has_ended_by_itself(self) -> bool:
+        """Whether its process is gone and this program did not tell it to end: it crashed, or another program did."""
+        return self.process is not None and self.process != self._told_to_end and not self.is_running
 
     def write_properties(self, settings: Mapping[str, str]) -> None:
         """Writes what the node is started with, now and at every restart."""
@@ -150,6 +157,7 @@ class LocalNode:
     def begin_stop(self) -> None:
         """Tells it to stop, and returns at once; `finish_stop` waits as `stop` does."""
         if self.process is not None:
+            self._tell_to_end()
             send_signal(self.process, signal.SIGTERM)
             # A paused process would never see it.
             send_signal(self.process, signal.SIGCONT)
@@ -163,6 +171,7 @@ class LocalNode:
         """SIGKILL: what the node had not synced is the kernel's to write, what it had not answered is lost."""
         if self.process is None:
             return
+        self._tell_to_end()
         send_signal(self.process, signal.SIGKILL)
         if not self._wait_ended(_KILL_TIMEOUT_S):
             raise NodeFailedError(
@@ -184,6 +193,11 @@ class LocalNode:
         if last.startswith(_SENTENCE_OF_NODE):
             return NodeFailedError(f"node {self.id} {what}{how}: {last.removeprefix(_SENTENCE_OF_NODE)}")
         return NodeFailedError(f"node {self.id} {what}{how}", log=self.log, log_tail=tail)
+
+    def _tell_to_end(self) -> None:
+        # One that has ended before is told nothing.
+        if self.is_running:
+            self._told_to_end = self.process
 
     def _signal(self, signal_number: signal.Signals) -> None:
         if self.process is None or not send_signal(self.process, signal_number):

@@ -68,15 +68,27 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         return shlex.join(words)
 
 
+class EndedNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node whose process ended though the run had not told it to. `time` is in nanoseconds since the run began;
+    a negative `exit_status` is a signal, null one that is not known; `log_tail` has the last lines of its log."""
+
+    node: int
+    time: int
+    exit_status: int | None
+    sentence: str
+    log_tail: str = ""
+
+
 class EndOfRun(msgspec.Struct, frozen=True, kw_only=True):
     """What was seen when a run was over, a sentence each.
 
     `lacks` is what the cluster lacked long after everything had healed. `failures` are clients that did not end as they
-    should: one that never came to the end of its final reads, for one.
+    should: one that never came to the end of its final reads, for one. `ended` are nodes, whenever it was in the run.
     """
 
     lacks: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
+    ended: tuple[EndedNode, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from typing import Final, Self
 from ...local.cluster import START_TIMEOUT_S, STOP_TIMEOUT_S, LocalCluster
 from ...local.errors import ClusterError, NodeFailedError
 from ...local.local_node import HOST, LocalNode
+from ...local.node_watch import NodeEnd, NodeWatch
 from ..faults.node_faults import NodeFaults
 from ..faults.orders import Orders
 from .canary import TIMEOUT_S, round_trips_ms
@@ -81,6 +82,8 @@ class ProxiedCluster:
             self._ports.close()
             raise
         self._links = LinkFaults(self._routes, self._proxies)
+        # A copy: others may let nodes join and leave meanwhile.
+        self._watch = NodeWatch(lambda: tuple(self.nodes.values()), on_end=self._refuse_for)
 
     # What there is.
 
@@ -117,6 +120,11 @@ class ProxiedCluster:
         """`up`, `paused` or `down`."""
         node = self.nodes[node_id]
         return "down" if not node.is_running else "paused" if node.is_paused else "up"
+
+    @property
+    def ends(self) -> tuple[NodeEnd, ...]:
+        """Of nodes that ended by themselves since all were up. Their ports refuse from then on."""
+        return self._watch.ends
 
     def controller(self) -> int | None:
         """The active controller, as the nodes that run say."""
@@ -201,12 +209,14 @@ class ProxiedCluster:
     def start(self, node_id: int, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Starts a node that is down, and waits until it serves clients."""
         with self._turn:
+            self._watch.look()
             self._links.on_node_up(node_id)
             self.cluster.start_node(node_id, timeout_s=timeout_s)
 
     def begin_start(self, node_id: int) -> None:
         """As `start`, and returns at once: while links are cut a node may not get to serve clients."""
         with self._turn:
+            self._watch.look()
             self._links.on_node_up(node_id)
             self.cluster.begin_start(node_id)
 
@@ -264,6 +274,7 @@ class ProxiedCluster:
                     proxies.result()
                     raise
                 proxies.result()
+            self._stack.enter_context(self._watch)
         except BaseException:
             self._close()
             raise
@@ -279,6 +290,13 @@ class ProxiedCluster:
             self._stack.close()
         finally:
             self._ports.close()
+
+    def _refuse_for(self, node_id: int) -> None:
+        with self._turn:
+            node = self.nodes.get(node_id)
+            # It may have been started again while this waited for its turn.
+            if node is not None and not node.is_running:
+                self._links.on_node_down(node_id)
 
     def _rewire(self, node: LocalNode, told: Mapping[str, str]) -> Mapping[str, str]:
         if self.obeys_orders and node.id not in self._faults:

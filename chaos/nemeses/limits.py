@@ -54,6 +54,8 @@ TORN: Final = ("G1a", "lost-write")
 
 # What no node loses data by, nor ends by, in sync or not.
 HARMLESS: Final = (Pause, SlowDisk)
+# By what of its disk a node may end: a sync of its last log directory, or the metadata's journal, fails.
+ENDING: Final = (DiskError, DiskFull, NoDescriptors)
 
 
 class Promise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -153,7 +155,7 @@ def _loses_data(fault: Fault, promise: Promise) -> bool:
 
 def _crashes(fault: Fault) -> bool:
     """Whether a node may end by it without a word."""
-    return isinstance(fault, Kill | DamageFault | DiskError | DiskFull | NoDescriptors)
+    return isinstance(fault, (Kill, DamageFault, *ENDING))
 
 
 def _hit_max(fault: Fault, node_count: int) -> int:

@@ -14,7 +14,7 @@ from ...local.errors import ClusterError, NodeFailedError
 from ..checkers.finding import Verdict
 from ..histories.history_file import write_history
 from ..histories.operation import Operation
-from ..histories.run_folder import EndOfRun, RunFolder, RunRecord
+from ..histories.run_folder import EndedNode, EndOfRun, RunFolder, RunRecord
 from ..nemeses.nemesis import Nemesis
 from ..nemeses.schedule import Schedule, draw, read_schedule
 from ..report.page import page
@@ -119,4 +119,19 @@ def _carry_out(
         # Before anything else may fail: with these the run can be judged.
         header = workload.header(seed=record.seed, nodes=cluster.node_count)
         write_history(folder.history, header, clients.history(others=events))
-        folder.write_end(EndOfRun(lacks=tuple(lacks), failures=tuple(clients.failures)))
+        folder.write_end(
+            EndOfRun(lacks=tuple(lacks), failures=tuple(clients.failures), ended=_ended(cluster, start_ns))
+        )
+
+
+def _ended(cluster: RunCluster, start_ns: int) -> tuple[EndedNode, ...]:
+    return tuple(
+        EndedNode(
+            node=end.node_id,
+            time=end.time_ns - start_ns,
+            exit_status=end.exit_status,
+            sentence=end.sentence,
+            log_tail=end.log_tail,
+        )
+        for end in cluster.ends()
+    )

@@ -12,6 +12,7 @@ from ... import __version__
 from ...local.apache_kafka.cluster import KafkaCluster
 from ...local.apache_kafka.jars import JarsUnavailableError, KafkaJars, install
 from ...local.errors import ClusterError
+from ...local.node_watch import NodeEnd, NodeWatch
 from ..histories.run_folder import RunFolder, RunRecord
 from ..links.proxied_cluster import ProxiedCluster
 from ..nemeses.kafka_target import KafkaTarget
@@ -42,6 +43,8 @@ class RunCluster:
     """What a nemesis breaks, with these topics under load. Raises ClusterError for a cluster that is not broken."""
     sampler: Callable[[Path, Sequence[str], int], Sampler]
     """What looks at it: writes into this file, of these topics, with times since then (`Sampler`)."""
+    ends: Callable[[], Sequence[NodeEnd]] = tuple
+    """Of nodes that ended by themselves, until now. Those of a cluster that others started are not known."""
 
 
 @contextmanager
@@ -62,10 +65,13 @@ def start_cluster(record: RunRecord, folder: RunFolder, *, client_slots: int, ma
             yield _penstock(cluster)
     elif record.cluster == APACHE_KAFKA:
         jars = _jars()
-        with KafkaCluster(
-            jars, folder.nodes, node_count=record.nodes, properties=record.properties, heap_mib=_HEAP_MIB
-        ) as kafka:
-            yield _apache_kafka(kafka, jars.version)
+        with (
+            KafkaCluster(
+                jars, folder.nodes, node_count=record.nodes, properties=record.properties, heap_mib=_HEAP_MIB
+            ) as kafka,
+            NodeWatch(kafka.nodes.values) as watch,
+        ):
+            yield _apache_kafka(kafka, watch, jars.version)
     else:
         raise ClusterError(f"there is no cluster of {record.cluster!r} to start: {PENSTOCK}, {APACHE_KAFKA}")
 
@@ -91,6 +97,7 @@ def _penstock(cluster: ProxiedCluster) -> RunCluster:
             topics=topics,
             start_ns=start_ns,
         ),
+        ends=lambda: cluster.ends,
     )
 
 
@@ -107,7 +114,7 @@ def _state(cluster: ProxiedCluster, node_id: int) -> str:
         return "down"
 
 
-def _apache_kafka(cluster: KafkaCluster, version: str) -> RunCluster:
+def _apache_kafka(cluster: KafkaCluster, watch: NodeWatch, version: str) -> RunCluster:
     return RunCluster(
         version=version,
         node_count=len(cluster.nodes),
@@ -121,6 +128,7 @@ def _apache_kafka(cluster: KafkaCluster, version: str) -> RunCluster:
             topics=topics,
             start_ns=start_ns,
         ),
+        ends=lambda: watch.ends,
     )
 
 

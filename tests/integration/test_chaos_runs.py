@@ -15,6 +15,7 @@ from penstock.chaos.histories.run_folder import RunFolder
 from penstock.chaos.runs.judge_command import EXIT_CODES
 from penstock.chaos.runs.termination import STATUS
 from penstock.local.cluster import LocalCluster
+from penstock.local.processes import send_signal
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
@@ -104,6 +105,30 @@ def test_a_run_that_is_terminated_leaves_no_process(tmp_path: Path) -> None:
             process.kill()
             raise
     assert not cluster.is_running
+
+
+def test_a_node_that_crashes_is_a_finding(tmp_path: Path) -> None:
+    """Killed behind the back of the run, while another fault holds; the run starts it again when all heals."""
+    words = ("run", "--workload", "counter", "--nemesis", "clock-bump", "--time", "15", "--seed", "3", "--out", "run")
+    command = [sys.executable, "-P", "-m", "penstock", "chaos", *words]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            assert "4 clients of the workload counter" in process.stderr.readline()
+            cluster = LocalCluster.attach(tmp_path / "run" / "nodes")
+            assert cluster is not None
+            crashed = cluster.nodes[2].process
+            assert crashed is not None
+            assert send_signal(crashed, signal.SIGKILL)
+            assert process.wait(RUN_TIMEOUT_S) == EXIT_CODES["anomalies"]
+        except BaseException:
+            process.terminate()
+            raise
+    verdict = json.loads((tmp_path / "run" / "verdict.json").read_bytes())
+    (finding,) = (one for one in verdict["findings"] if not one["allowed"])
+    assert finding["type"] == "node-ended"
+    assert finding["message"].startswith("node 2 ended by itself (exit status -9)")
+    assert finding["detail"]["node"] == 2
 
 
 def test_a_history_without_its_run_is_judged_alike(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ Brokers' sessions last a minute, so that within a test only what is faster than 
 
 from __future__ import annotations
 
+import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -23,6 +25,8 @@ from penstock.chaos.workloads.numbered_records import NumberedRecords
 from penstock.client import clock
 from penstock.client.admin import Admin
 from penstock.client.client_log import SILENT_LOGGER
+from penstock.local.local_node import HOST
+from penstock.local.processes import send_signal
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
@@ -185,6 +189,35 @@ def test_a_node_that_is_killed_is_replaced_long_before_its_session_ends(cluster:
     wait_for(lambda: cluster.leader(topic, 0) not in (leader_id, None), "another node leads", timeout_s=DEADLINE_S / 2)
     cluster.start(leader_id)
     wait_for(lambda: leader_id in in_sync(cluster, topic), "it is in sync again", timeout_s=DEADLINE_S)
+
+
+def test_a_node_that_is_killed_by_others_is_refused_for_and_replaced(cluster: ProxiedCluster) -> None:
+    """As one that crashes: nothing tells the cluster that it ends."""
+    topic = make_topic(cluster, "crashed")
+    wait_for(lambda: cluster.leader(topic, 0) is not None, "there is a leader", timeout_s=DEADLINE_S)
+    leader_id = cluster.leader(topic, 0)
+    assert leader_id is not None
+    process = cluster.nodes[leader_id].process
+    assert process is not None
+    ends_before = len(cluster.ends)
+    assert send_signal(process, signal.SIGKILL)
+    addresses = [(HOST, route.port) for link in cluster.links for route in cluster.routes_of(link)
+                 if link.target == str(leader_id)]  # fmt: skip
+    wait_for(lambda: all(map(is_refused, addresses)), "all ports refuse", timeout_s=DEADLINE_S)
+    (end,) = cluster.ends[ends_before:]
+    assert (end.node_id, end.exit_status) == (leader_id, -signal.SIGKILL)
+    wait_for(lambda: cluster.leader(topic, 0) not in (leader_id, None), "another node leads", timeout_s=DEADLINE_S / 2)
+    cluster.start(leader_id)
+    wait_for(lambda: leader_id in in_sync(cluster, topic), "it is in sync again", timeout_s=DEADLINE_S)
+    assert len(cluster.ends) == ends_before + 1
+
+
+def is_refused(address: tuple[str, int]) -> bool:
+    try:
+        with socket.create_connection(address, timeout=REFUSED_S):
+            return False
+    except ConnectionRefusedError:
+        return True
 
 
 def make_topic(cluster: ProxiedCluster, name: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_for
 
 from penstock.chaos.faults.node_faults import fired_path
 from penstock.chaos.faults.orders import full_disk
@@ -61,6 +63,34 @@ def test_a_node_that_has_ended_by_itself_can_be_killed(cluster: ProxiedCluster, 
     cluster.kill(1)
     assert closed == ENDS_AT_1
     assert cluster.state(1) == "down"
+
+
+def test_proxies_refuse_for_a_node_that_ended_by_itself_until_it_is_started(
+    cluster: ProxiedCluster, closed: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.cluster.folder.mkdir()
+    monkeypatch.setattr("penstock.local.cluster.check_free", lambda _port: None)
+    node = cluster.nodes[1]
+    node.command = (sys.executable, "-c", "input()")
+    # Its standard input is at its end: it fails by itself.
+    cluster.begin_start(1)
+    assert not closed
+    wait_for(lambda: not node.is_running, "it has ended")
+    assert [end.node_id for end in cluster.ends] == [1]
+    assert closed == ENDS_AT_1
+    node.command = (sys.executable, "-c", "import time; time.sleep(600)")
+    cluster.begin_start(1)
+    assert not closed
+    cluster.kill(1)
+    assert [end.node_id for end in cluster.ends] == [1], "the second was told to end"
+
+
+def test_proxies_stay_open_for_a_node_that_was_started_before_they_were_closed(
+    cluster: ProxiedCluster, closed: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LocalNode, "is_running", True)
+    cluster._refuse_for(1)
+    assert not closed
 
 
 def test_a_node_that_joins_where_another_has_left_is_reached_and_obeys(

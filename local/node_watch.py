@@ -1,0 +1,97 @@
+"""Looks at nodes of this machine all the time, and keeps which of them ended by themselves.
+
+A process that crashes between two faults, or that another program kills, says nothing to the program that started it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Event, Lock
+from types import TracebackType
+from typing import Final, Self
+
+from ..client import clock
+from .local_node import LocalNode
+from .processes import ProcessId
+
+_INTERVAL_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeEnd:
+    """`time_ns` is when it was seen, by the monotonic clock."""
+
+    node_id: int
+    time_ns: int
+    exit_status: int | None
+    """As `LocalNode.exit_status`."""
+    sentence: str
+    log_tail: str
+    """The last lines of its log; empty where the sentence has the last one."""
+
+
+class NodeWatch:
+    """From `__enter__` to `__exit__`, in a thread of its own. `nodes` are those that there are now; `on_end` is told
+    the id of each that ended by itself, after it is in `ends`, and may wait for other threads.
+
+    Safe to share between threads.
+    """
+
+    def __init__(
+        self, nodes: Callable[[], Iterable[LocalNode]], *, on_end: Callable[[int], None] = lambda _node_id: None
+    ) -> None:
+        self._nodes = nodes
+        self._on_end = on_end
+        self._turn = Lock()
+        self._ends: list[NodeEnd] = []
+        self._known: set[ProcessId] = set()
+        self._is_over = Event()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="node-watch")
+        self._done: Future[None] | None = None
+
+    @property
+    def ends(self) -> tuple[NodeEnd, ...]:
+        """Until now, in their order."""
+        self.look()
+        with self._turn:
+            return tuple(self._ends)
+
+    def look(self) -> None:
+        """Before a node is started again too: a process that has ended is known by the one that is there now."""
+        new: list[int] = []
+        with self._turn:
+            for node in self._nodes():
+                process = node.process
+                if node.has_ended_by_itself and process is not None and process not in self._known:
+                    failure = node.failure("ended by itself")
+                    self._known.add(process)
+                    self._ends.append(
+                        NodeEnd(
+                            node_id=node.id,
+                            time_ns=clock.monotonic_ns(),
+                            exit_status=node.exit_status,
+                            sentence=failure.sentence,
+                            log_tail=failure.log_tail,
+                        )
+                    )
+                    new.append(node.id)
+        for node_id in new:
+            self._on_end(node_id)
+
+    def __enter__(self) -> Self:
+        self._done = self._pool.submit(self._run)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_over.set()
+        self._pool.shutdown()
+        if self._done is not None and error is None:
+            self._done.result()
+
+    def _run(self) -> None:
+        while not self._is_over.wait(_INTERVAL_S):
+            self.look()
