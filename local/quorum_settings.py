@@ -12,7 +12,7 @@ from .ports import find_free
 
 CONTROLLER: Final = "CONTROLLER"
 # As many as survive the loss of one; more only make every change of metadata slower.
-_VOTERS_MAX: Final = 3
+VOTERS_MAX: Final = 3
 # What is decided here, and so cannot be set for a cluster of several nodes.
 QUORUM_KEYS: Final = frozenset(
     {"process.roles", "controller.listener.names", "controller.quorum.voters", "cluster.id", "cluster.secret"}
@@ -26,7 +26,7 @@ def quorum_settings(nodes: Sequence[LocalNode], generator: random.Random) -> Map
     """
     if len(nodes) == 1:
         return {}
-    voters = {node.id: (node, find_free(generator)) for node in nodes[:_VOTERS_MAX]}
+    voters = {node.id: (node, find_free(generator)) for node in nodes[:VOTERS_MAX]}
     shared = {
         "controller.quorum.voters": ",".join(
             f"{voter_id}@{node.host}:{port}" for voter_id, (node, port) in voters.items()

@@ -14,12 +14,13 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 from ...local.cluster import START_TIMEOUT_S, STOP_TIMEOUT_S, LocalCluster
 from ...local.errors import ClusterError, NodeFailedError
 from ...local.local_node import HOST, LocalNode
 from ...local.node_watch import NodeEnd, NodeWatch
+from ...local.quorum_settings import VOTERS_MAX
 from ..faults.node_faults import NodeFaults
 from ..faults.orders import Orders
 from .canary import TIMEOUT_S, round_trips_ms
@@ -29,9 +30,6 @@ from .link_faults import LinkFaults
 from .reserved_ports import ReservedPorts
 from .routes import Route, Routes
 from .toxiproxy import Toxiproxy
-
-# The first of a local cluster are its controllers, as `local.quorum_settings` decides.
-_VOTERS_MAX: Final = 3
 
 
 class ProxiedCluster:
@@ -75,7 +73,7 @@ class ProxiedCluster:
                 node.port, node.admin_port = self._ports.take(), self._ports.take()
             self.slots = tuple(map(client_slot, range(client_slots)))
             node_ids = range(1, node_count + spare_nodes + 1)
-            voter_ids = range(1, min(node_count, _VOTERS_MAX) + 1) if node_count > 1 else ()
+            voter_ids = range(1, min(node_count, VOTERS_MAX) + 1) if node_count > 1 else ()
             self._routes = Routes.plan(node_ids, voter_ids, self.slots, self._ports.take)
             self._proxies = Toxiproxy(self._ports.take(), self.cluster.folder / "toxiproxy.log")
         except BaseException:
