@@ -39,9 +39,13 @@ SAMPLES: Final[Mapping[str, frozenset[str] | None]] = {
         }
     ),
     "kafka-python": EVERYTHING,
+    # Four that pass on a quiet machine stay out, as they fail when the client is late, which is other work's doing:
+    # 0001_multiobj (999 ms for the whole life of a client), 0055_producer_latency (milliseconds to a delivery),
+    # 0068_produce_timeout (2 s to send a request, to librdkafka's mock cluster) and 0086_purge_remote (100 ms to send
+    # the second Produce request; with one request in flight, any other one that leaves before it and meets the 50 s of
+    # delay, on from the first answer, keeps it back for good). `make conformance` runs them.
     "librdkafka": frozenset(
         {
-            "0001_multiobj",
             "0002_unkpart",
             "0003_msgmaxsize",
             "0005_order",
@@ -59,15 +63,13 @@ SAMPLES: Final[Mapping[str, frozenset[str] | None]] = {
             "0044_partition_cnt",
             "0048_partitioner",
             "0054_offset_time",
-            "0055_producer_latency",
             "0057_invalid_topic",
             "0059_bsearch",
             "0063_clusterid",
             "0065_yield",
-            "0068_produce_timeout",
             "0070_null_empty",
             "0073_headers",
-            "0086_purge_remote",
+            "0090_idempotence",
             "0103_transactions",
             "0132_strategy_ordering",
         }
