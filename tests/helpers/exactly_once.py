@@ -18,6 +18,7 @@ from typing import Final, Protocol
 
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from librdkafka_metadata import ask_metadata
 from missing_tools import unavailable
 from replicated_cluster import DEADLINE_S
 from waiting import wait_for
@@ -297,7 +298,7 @@ class Hunt:
         found: list[int] = []
 
         def is_led() -> bool:
-            partitions = self._admin.list_topics(topic, timeout=DEADLINE_S).topics[topic].partitions
+            partitions = ask_metadata(self._admin, topic).topics[topic].partitions
             number = place if isinstance(place, int) else partition_of_key(place, len(partitions))
             found[:] = [partitions[number].leader]
             return found[0] >= 0
@@ -306,7 +307,7 @@ class Hunt:
         return found[0]
 
     def _are_in_sync(self) -> bool:
-        topics = self._admin.list_topics(timeout=DEADLINE_S).topics.values()
+        topics = ask_metadata(self._admin).topics.values()
         return all(len(one.isrs) == len(one.replicas) for topic in topics for one in topic.partitions.values())
 
 

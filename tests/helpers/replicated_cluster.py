@@ -13,6 +13,7 @@ from pathlib import Path
 from cluster_views import metadata
 from confluent_kafka import ElectionType, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
+from librdkafka_metadata import ask_metadata
 from metadata_history import read_history
 from waiting import wait_for
 
@@ -139,7 +140,7 @@ class ReplicatedCluster:
         assert all(other == first for other in others), f"{partition} differs between nodes {replicas}"
 
     def _described(self) -> Mapping[int, PartitionMetadata]:
-        return self._admin.list_topics(TOPIC, timeout=DEADLINE_S).topics[TOPIC].partitions
+        return ask_metadata(self._admin, TOPIC).topics[TOPIC].partitions
 
 
 def _stored_bytes(log: Path) -> bytes:

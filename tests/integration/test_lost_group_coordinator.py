@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
+from librdkafka_metadata import ask_metadata
 from waiting import DEADLINE_S, wait_for
 
 from penstock.chaos.workloads.confluent_session import ConfluentSession
@@ -80,13 +80,7 @@ def test_offsets_of_a_group_whose_coordinator_is_gone_are_sent_or_fail_and_the_n
     lost = int(described.result(DEADLINE_S).coordinator.id)
     cluster.kill_node(lost)
 
-    def is_gone() -> bool:
-        try:
-            return lost not in admin.list_topics(timeout=5.0).brokers
-        except KafkaException:
-            return False
-
-    wait_for(is_gone, "the node is no longer in the metadata")
+    wait_for(lambda: lost not in ask_metadata(admin).brokers, "the node is no longer in the metadata")
     first.begin()
     send(first, b"within")
     failure: NotDoneError | None = None

@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import ElectionType, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from librdkafka_metadata import ask_metadata
 from numbered_load import DEADLINE_S, NumberedLoad
 
 from penstock.client.clock import wait_until
@@ -41,11 +42,11 @@ class World:
         self.wait_in_sync()
 
     def leader(self) -> int:
-        return int(self.admin.list_topics(TOPIC, timeout=DEADLINE_S).topics[TOPIC].partitions[0].leader)
+        return int(ask_metadata(self.admin, TOPIC).topics[TOPIC].partitions[0].leader)
 
     def wait_in_sync(self) -> None:
         def in_sync() -> bool:
-            partition = self.admin.list_topics(TOPIC, timeout=DEADLINE_S).topics[TOPIC].partitions.get(0)
+            partition = ask_metadata(self.admin, TOPIC).topics[TOPIC].partitions.get(0)
             return partition is not None and len(partition.isrs) == len(NODES)
 
         assert wait_until(in_sync, timeout_s=DEADLINE_S, interval_s=0.05), "not all replicas are in sync"

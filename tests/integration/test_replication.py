@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from librdkafka_metadata import ask_metadata
 from numbered_load import DEADLINE_S, NumberedLoad, read_all
 from waiting import wait_for
 
@@ -39,11 +40,11 @@ class World:
         self.load = NumberedLoad(cluster.bootstrap, TOPIC, PARTITIONS, generator)
 
     def leader(self, partition: int = 0) -> int:
-        return int(self.admin.list_topics(TOPIC, timeout=DEADLINE_S).topics[TOPIC].partitions[partition].leader)
+        return int(ask_metadata(self.admin, TOPIC).topics[TOPIC].partitions[partition].leader)
 
     def in_sync(self) -> list[int]:
         """How many replicas of each partition are."""
-        partitions = self.admin.list_topics(TOPIC, timeout=DEADLINE_S).topics[TOPIC].partitions
+        partitions = ask_metadata(self.admin, TOPIC).topics[TOPIC].partitions
         return [len(partition.isrs) for partition in partitions.values()]
 
     def wait_in_sync(self) -> None:
