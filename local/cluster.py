@@ -46,6 +46,7 @@ class LocalCluster:
         environment: Mapping[str, str] | None = None,
         hosts: Mapping[int, str] | None = None,
         rewire: Callable[[LocalNode, Mapping[str, str]], Mapping[str, str]] = lambda _node, told: told,
+        ends_with_parent: bool = False,
     ) -> None:
         """Nothing is started yet. Nodes listen on `first_port` and the ports after it; 0 takes free ports.
 
@@ -54,7 +55,8 @@ class LocalCluster:
         `properties` are Kafka's broker properties, for all nodes; `properties_of` one of them says what else it is
         started with; `rewire` is given all that a node is told, and returns what it is told instead, other listeners
         for instance. `environment` is this program's without the
-        PENSTOCK_… variables, which are properties too. Raises ClusterError, PortInUseError.
+        PENSTOCK_… variables, which are properties too. With `ends_with_parent` the nodes end when this program does, by
+        SIGKILL too. Raises ClusterError, PortInUseError.
         """
         if node_count < 1:
             raise ClusterError(f"a cluster has at least one node, not {node_count}")
@@ -80,6 +82,7 @@ class LocalCluster:
                 environment=node_environment,
                 host=(hosts or {}).get(node_id, HOST),
                 admin_port=find_free(generator),
+                ends_with_parent=ends_with_parent,
             )
             for node_id, port in enumerate(ports, start=first_node_id)
         }
@@ -210,6 +213,7 @@ class LocalCluster:
             data=self.folder / f"node-{node_id}",
             environment=first.environment,
             admin_port=find_free(random.Random()),
+            ends_with_parent=first.ends_with_parent,
         )
         joining = joining_settings(self._quorum_settings[first.id])
         node.write_properties(self._rewire(node, {**self._settings, **self._settings_of(node), **joining}))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from .child_processes import start_child
 from .errors import NodeFailedError
 from .processes import ProcessId, identify, is_running, is_stopped, send_signal, wait_gone
 
@@ -43,6 +44,8 @@ class LocalNode:
     command: tuple[str, ...] = START_COMMAND
     # Starts the process in place of the command and returns its id; such a process is reaped elsewhere.
     launch: Callable[["LocalNode"], int] | None = None
+    # The process ends when this program does, by SIGKILL too.
+    ends_with_parent: bool = False
     # Set only in the program that started the process: the one that can, and must, reap it.
     _child: subprocess.Popen[bytes] | None = None
     # The process that this program told to end while it ran.
@@ -127,7 +130,8 @@ class LocalNode:
         try:
             with self.log.open("ab") as log:
                 # A session of its own: Ctrl-C in the terminal reaches only the program that looks after the nodes.
-                self._child = subprocess.Popen(
+                start = start_child if self.ends_with_parent else subprocess.Popen
+                self._child = start(
                     [*self.command, str(self.properties)],
                     stdin=subprocess.DEVNULL,
                     stdout=log,

@@ -2,8 +2,9 @@
 
 Each node is in a network namespace, joined by a cable (veth) to a switch (bridge) in one more namespace, where the
 clients are, but for those of slots, which are in namespaces of their own. Nothing of the machine's own network is
-touched. A node whose network refuses lives on, and its connections end with a reset, old ones and new ones, as behind a
-firewall that was given the wrong rules.
+touched. What a program that was killed has left of such networks goes when the next ones are made. A node whose
+network refuses lives on, and its connections end with a reset, old ones and new ones, as behind a firewall that was
+given the wrong rules.
 
     node 1 (10.0.0.1) --+
     node 2 (10.0.0.2) --+-- switch, clients (10.0.0.254)
@@ -13,6 +14,7 @@ firewall that was given the wrong rules.
 
 import ctypes
 import os
+import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,12 +22,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from ...local import child_processes
 from ...local.errors import ClusterError
+from ...local.processes import identify
 
 _SWITCH_ADDRESS: Final = "10.0.0.254/24"
 # Of the first slot of clients: more nodes than lie below it are not run on one machine.
 _FIRST_SLOT: Final = 200
 _NAMESPACES: Final = Path("/run/netns")
+_OF_PROCESS: Final = re.compile(r"penstock-(\d+)-")
 _OWN_NETWORK: Final = Path("/proc/thread-self/ns/net")
 _CLONE_NEWNET: Final = 0x40000000
 # Packets of the reset itself have to come through.
@@ -114,8 +119,11 @@ class NodeNetworks:
         """Raises NetworksUnavailableError."""
         if os.geteuid() != 0:
             raise NetworksUnavailableError("networks of their own can only be made for nodes by root")
+        # Before a thread of this program is in one of them.
+        child_processes.begin()
         try:
             _run("nft", "--version")
+            _remove_leftovers()
             self._make(self._switch)
             _run("ip", "-n", self._switch, "link", "add", "switch", "type", "bridge")
             _run("ip", "-n", self._switch, "address", "add", _SWITCH_ADDRESS, "dev", "switch")
@@ -153,6 +161,20 @@ class NodeNetworks:
             # All of them, whatever becomes of one.
             while self._made:
                 stack.callback(_run, "ip", "netns", "delete", self._made.pop(0))
+
+
+def _remove_leftovers() -> None:
+    """Namespaces of programs that were killed: their names have the process ids."""
+    for path in _NAMESPACES.glob("penstock-*") if _NAMESPACES.exists() else ():
+        found = _OF_PROCESS.match(path.name)
+        if found is None or identify(int(found[1])) is not None:
+            continue
+        try:
+            _run("ip", "netns", "delete", path.name)
+        except NetworksUnavailableError:
+            # Another program may have removed it meanwhile.
+            if path.exists():
+                raise
 
 
 def _enter(descriptor: int) -> None:

@@ -5,7 +5,7 @@ several nodes and starts some of them again and again: here the code is loaded o
 of that. It is the same node otherwise, in a session of its own.
 
 Each line of standard input starts one, `[ORDERS, PROPERTIES, LOG]` as JSON; a line of standard output has its process
-id. At the end of the input the process ends, and nodes that it started go on.
+id. At the end of the input, and so when the process ends that began it, the process ends, and with it what it started.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _LATER: Final = (
 
 
 class PreloadedNodes:
-    """The process, begun at once; the first node waits until the code is loaded. `end` ends it, and no node.
+    """The process, begun at once; the first node waits until the code is loaded. `end` ends it and its nodes.
 
     Safe to share between threads.
     """
@@ -113,6 +113,10 @@ def run() -> None:
         with suppress(ImportError):
             # Without uvloop a node takes asyncio's own loop.
             import_module(module)
+    # Not before all else, where this module is loaded.
+    from ...local.child_processes import end_with_parent
+
+    own = os.getpid()
     # Nodes that end are reaped by the system; and no collection touches, and so copies, what nodes share.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     gc.collect()
@@ -120,6 +124,7 @@ def run() -> None:
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
+            end_with_parent(own)
             os._exit(_run_node(*json.loads(line)))
         sys.stdout.write(f"{child}\n")
         sys.stdout.flush()

@@ -53,6 +53,7 @@ class NamespacedCluster:
             properties=properties,
             properties_of=properties_of,
             hosts=self._networks.hosts,
+            ends_with_parent=True,
         )
         for node in self.cluster.nodes.values():
             node.command = (*self._networks.command(node.id), *node.command)

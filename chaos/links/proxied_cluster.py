@@ -36,7 +36,7 @@ class ProxiedCluster:
     """Nodes 1 to N in `folder`, started by `with`; more can join later, up to `spare_nodes` of them.
 
     Faults of links and of nodes may come from one thread while others use the cluster; two such threads wait for each
-    other. Every method returns once it is done.
+    other. Every method returns once it is done. Nodes and proxies end when this program does, by SIGKILL too.
     """
 
     def __init__(
@@ -67,7 +67,12 @@ class ProxiedCluster:
         self._stack = ExitStack()
         try:
             self.cluster = LocalCluster(
-                folder, node_count=node_count, properties=properties, properties_of=properties_of, rewire=self._rewire
+                folder,
+                node_count=node_count,
+                properties=properties,
+                properties_of=properties_of,
+                rewire=self._rewire,
+                ends_with_parent=True,
             )
             for node in self.cluster.nodes.values():
                 node.port, node.admin_port = self._ports.take(), self._ports.take()

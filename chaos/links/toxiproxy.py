@@ -17,6 +17,7 @@ from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
 
 from ...client import clock
 from ...client.cached_programs import TOXIPROXY, find_program
+from ...local.child_processes import start_child
 from ...local.errors import ClusterError
 from ...local.local_node import HOST
 from .routes import Route
@@ -60,7 +61,7 @@ class Toxiproxy:
         self._log.parent.mkdir(parents=True, exist_ok=True)
         try:
             with self._log.open("ab") as log:
-                self._process = subprocess.Popen(
+                self._process = start_child(
                     [program, "-host", HOST, "-port", str(self._port)],
                     stdin=subprocess.DEVNULL,
                     stdout=log,

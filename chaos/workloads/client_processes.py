@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from ...client import clock
+from ...local.child_processes import start_child
 from ..histories.client_history import merged
 from ..histories.operation import Operation
 from .client_program import NOT_CAUGHT_UP, STOPPED
@@ -77,7 +78,7 @@ class ClientProcesses:
             for number, program in enumerate(self._programs):
                 with self._stderr(number).open("ab") as errors:
                     self._clients.append(
-                        subprocess.Popen(
+                        start_child(
                             self._command(number, program),
                             stdin=subprocess.PIPE,
                             stdout=subprocess.PIPE,

@@ -27,7 +27,7 @@ class KafkaCluster:
     """Nodes 1 to N of one new cluster in a folder, `node-1/` the data of node 1 with its log and properties beside it.
 
     Everything is Apache Kafka's default but for what a cluster of fewer than three nodes cannot have: the replication
-    factors of internal topics. Every method waits until it is done.
+    factors of internal topics. Every method waits until it is done. The nodes end when this program does.
     """
 
     def __init__(
@@ -59,7 +59,12 @@ class KafkaCluster:
         command = jars.command("kafka.Kafka", heap_mib=heap_mib, options=options, log_level=log_level)
         self.nodes = {
             node_id: LocalNode(
-                id=node_id, port=port, data=self.folder / f"node-{node_id}", environment={}, command=tuple(command)
+                id=node_id,
+                port=port,
+                data=self.folder / f"node-{node_id}",
+                environment={},
+                command=tuple(command),
+                ends_with_parent=True,
             )
             for node_id, port in enumerate(ports, start=first_node_id)
         }

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from ....local.child_processes import start_child
 from ..cluster.command import ENVIRONMENT
 
 if TYPE_CHECKING:
@@ -59,12 +60,12 @@ class ItemProcess:
 
     def _call(self, command: list[str]) -> str:
         """Returns what it wrote. A group of its own ends with it: it forks."""
-        with subprocess.Popen(
+        with start_child(
             command, cwd=self.item.config.invocation_params.dir, env=_environment(), start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         ) as child:  # fmt: skip
             try:
-                return child.communicate()[0]
+                return child.communicate()[0].decode(errors="replace")
             finally:
                 if child.poll() is None:
                     os.killpg(child.pid, signal.SIGKILL)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from ....local.child_processes import end_with_parent
 from .simulation import Simulation
 
 
@@ -37,8 +38,10 @@ def _error_in_fork(call: Callable[[], object]) -> str | None:
     sys.stdout.flush()
     sys.stderr.flush()
     reading, writing = os.pipe()
+    own = os.getpid()
     pid = os.fork()
     if not pid:
+        end_with_parent(own)
         os.close(reading)
         text = "it ended"
         try:
