@@ -10,7 +10,8 @@ import click
 if TYPE_CHECKING:
     from ..checkers.finding import Finding, Verdict
 
-EXIT_CODES: Final = {"valid": 0, "anomalies": 1, "invalid-run": 2}
+EXIT_CODES: Final = {"valid": 0, "anomalies": 3, "invalid-run": 4}
+"""1 and 2 are click's: what was asked for failed, or cannot be asked for."""
 _SENTENCES: Final = {
     "valid": "valid: no anomaly that is not allowed",
     "anomalies": "ANOMALIES",
@@ -33,7 +34,8 @@ def judge(history: Path, workload: str | None, edn: Path | None, is_json: bool) 
     A folder that has run.json is judged as the run was: by the faults of its schedule.json and what they allow, and by
     what its end.json has seen. A file has none of these, so that a fault that never occurred is not missed in it.
 
-    Exit status 0: valid, 1: anomalies, 2: the run shows nothing, as a fault of it never took hold.
+    Exit status 0: valid; 3: anomalies; 4: the run shows nothing, as a fault of it never took hold; 1: the history
+    cannot be judged; 2: wrong usage.
     """
     import msgspec
 

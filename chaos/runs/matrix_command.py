@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
@@ -13,6 +13,8 @@ from ...local.errors import ClusterError
 
 if TYPE_CHECKING:
     from .matrix_row import MatrixRow
+
+_NOT_MADE: Final = "not made"
 
 
 @click.command("matrix")
@@ -29,12 +31,14 @@ if TYPE_CHECKING:
 def matrix(out: Path, seconds: float, seed: int, only: str, cluster: str, keep: bool) -> None:
     """Make every run of the matrix that is not in the folder yet, and write results.md.
 
-    Interrupted, it goes on where it was when it is called again; results.md has every run of the folder. Exit status 1
-    when a run found anomalies, showed nothing, or could not be made.
+    Interrupted, it goes on where it was when it is called again; results.md has every run of the folder.
+
+    Exit status 3: a run found anomalies; else 1: one could not be made; else 4: one showed nothing; 2: wrong usage.
     """
     from ..histories.run_folder import RunFolder
     from ..nemeses.kafka_target import KAFKA_KINDS
     from .chaos_run import make_run
+    from .judge_command import EXIT_CODES
     from .matrix import cells
     from .matrix_row import row_of, table
     from .run_cluster import APACHE_KAFKA
@@ -46,7 +50,7 @@ def matrix(out: Path, seconds: float, seed: int, only: str, cluster: str, keep: 
             f"no run of the matrix has {only!r} in its name, as {every[0].name} has {every[0].mix!r}"
         )
     rows: dict[str, MatrixRow] = {}
-    is_well = True
+    verdicts: set[str] = set()
     for number, cell in enumerate(every):
         folder = RunFolder(out / cell.name)
         is_asked = only in cell.name
@@ -59,18 +63,18 @@ def matrix(out: Path, seconds: float, seed: int, only: str, cluster: str, keep: 
                     make_run(record, folder, say=lambda _sentence: None)
             except ClusterError as error:
                 click.secho(f"{cell.name} could not be made: {error}", fg="red", err=True)
-                is_well = False
+                verdicts.add(_NOT_MADE)
                 continue
         if not folder.verdict.exists():
             continue
         row = rows[cell.name] = row_of(folder)
         if is_asked:
-            is_well = is_well and row.verdict == "valid"
+            verdicts.add(row.verdict)
             click.echo(f"  {row.verdict}: {row.found or 'nothing found'}", err=True)
             if row.verdict == "valid" and not keep:
                 shutil.rmtree(folder.nodes, ignore_errors=True)
         (out / "results.md").write_text(table(rows.values()))
         (out / "results.jsonl").write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in rows.values()))
     click.echo(table(row for name, row in rows.items() if only in name))
-    if not is_well:
-        raise click.exceptions.Exit(1)
+    worst = next((one for one in ("anomalies", _NOT_MADE, "invalid-run") if one in verdicts), "valid")
+    raise click.exceptions.Exit(1 if worst == _NOT_MADE else EXIT_CODES[worst])

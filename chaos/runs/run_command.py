@@ -45,7 +45,8 @@ def run(
 ) -> None:
     """Let clients use a cluster while it is broken, heal it, and judge what they saw.
 
-    Exit status 0: nothing was found; 1: anomalies; 2: the run shows nothing, as a fault did not take hold.
+    Exit status 0: nothing was found; 3: anomalies; 4: the run shows nothing, as a fault did not take hold; 1: the run
+    could not be made; 2: wrong usage.
     """
     from ..histories.run_folder import RunFolder, RunRecord
     from .chaos_run import make_run

@@ -38,7 +38,7 @@ def test_anomalies_with_what_proves_them(told: Told, tmp_path: Path) -> None:
     told.send(1, "t-0", 2, 12)
     read = told.poll(3, {"t-0": [[0, 10], [2, 12]]})
     result = judged(told, tmp_path)
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert result.output.startswith("ANOMALIES\nlost-write (1)\n  t-0: 11, acknowledged at offset 1, was never polled")
     assert f"(events {lost}, {read})" in result.output
     as_json = json.loads(judged(told, tmp_path, "--json").output)
@@ -50,7 +50,7 @@ def test_a_run_that_shows_nothing(tmp_path: Path) -> None:
     told = Told()
     told.do(1, "send", [["send", "t-0", 5]], "info")
     result = judged(told, tmp_path)
-    assert result.exit_code == 2
+    assert result.exit_code == 4
     assert "no operation of a client succeeded" in result.output
 
 

@@ -15,7 +15,10 @@ from penstock.chaos.runs.matrix_command import matrix
 from penstock.local.errors import ClusterError
 
 LOST = Finding(type="lost-write", message="7 is gone")
-VERDICTS = {"counter-nothing": Verdict(valid="anomalies", findings=(LOST,), counts={"lost-write": 1})}
+VERDICTS = {
+    "counter-nothing": Verdict(valid="anomalies", findings=(LOST,), counts={"lost-write": 1}),
+    "counter-disks": Verdict(valid="invalid-run", notes=("a fault did not take hold",)),
+}
 
 
 @pytest.fixture
@@ -50,7 +53,7 @@ def test_a_run_that_could_not_be_made_is_no_success(made: list[str], tmp_path: P
 
 def test_a_run_that_is_there_is_not_made_again_and_results_have_all(made: list[str], tmp_path: Path) -> None:
     assert run(tmp_path, "register-nothing").exit_code == 0
-    assert run(tmp_path, "counter-nothing").exit_code == 1
+    assert run(tmp_path, "counter-nothing").exit_code == 3
     assert run(tmp_path, "register-nothing").exit_code == 0, "what others found is theirs"
     assert [name.rpartition("-")[0] for name in made] == ["register-nothing", "counter-nothing"]
     results = (tmp_path / "results.md").read_text()
@@ -62,6 +65,14 @@ def test_only_runs_in_which_something_was_found_keep_the_data_of_nodes(made: lis
     run(tmp_path, "register-nothing")
     run(tmp_path, "counter-nothing")
     assert [(tmp_path / name / "nodes").exists() for name in made] == [False, True]
+
+
+def test_the_exit_status_says_the_worst(made: list[str], tmp_path: Path) -> None:
+    assert run(tmp_path, "counter-disks").exit_code == 4
+    assert run(tmp_path, "register-").exit_code == 1, "one could not be made"
+    assert "counter-links-" in run(tmp_path, "counter-").output
+    assert run(tmp_path, "counter-").exit_code == 3, "another one found anomalies"
+    assert made
 
 
 def test_a_name_that_no_run_has_is_refused(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from penstock.chaos.histories.operation import NEMESIS, Operation
 from penstock.chaos.histories.run_folder import EndOfRun, RunFolder, RunRecord
 from penstock.chaos.nemeses.fault import Kill, PowerLoss
 from penstock.chaos.nemeses.schedule import Schedule, Step
+from penstock.chaos.runs.judge_command import EXIT_CODES
 from penstock.chaos.runs.run_verdict import judge_run
 from penstock.cli import main
 from penstock.local.errors import ClusterError
@@ -56,7 +57,7 @@ def test_a_fault_that_was_declared_and_never_occurred_makes_the_run_invalid(tmp_
     told.poll(2, {"t-0": [[0, 10]]}, final=True)
     folder = folder_of(tmp_path, told, Schedule(length_s=20, steps=(Step(3, 2, Kill()),)))
     assert judge_run(folder).notes == ("the fault kill never occurred",)
-    assert judged(tmp_path).exit_code == 2
+    assert judged(tmp_path).exit_code == EXIT_CODES["invalid-run"]
     assert judged(folder.history).exit_code == 0, "a history alone does not say what was declared"
 
 
@@ -69,7 +70,7 @@ def test_what_the_faults_of_the_schedule_allow_is_allowed(tmp_path: Path) -> Non
     assert verdict.valid == "valid"
     assert any("3 nodes were taken at once" in (finding.why_allowed or "") for finding in verdict.findings)
     assert judged(tmp_path).exit_code == 0
-    assert judged(folder.history).exit_code == 1, "a history alone does not say what is allowed"
+    assert judged(folder.history).exit_code == EXIT_CODES["anomalies"], "a history alone does not say what is allowed"
 
 
 def test_the_properties_of_the_nodes_decide_what_is_promised(tmp_path: Path) -> None:
