@@ -58,7 +58,9 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
             words += ["--schedule", self.schedule]
         elif self.nemeses:
             words += ["--nemesis", ",".join(self.nemeses)]
-        words += ["--time", f"{self.seconds:g}", "--seed", str(self.seed)]
+        if self.schedule is None:
+            words += ["--time", f"{self.seconds:g}"]
+        words += ["--seed", str(self.seed)]
         if self.bootstrap is not None:
             words += ["--bootstrap", self.bootstrap]
         else:

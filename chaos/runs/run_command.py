@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from ...client import clock
 from ...local.errors import ClusterError
@@ -55,6 +56,8 @@ def run(
 
     if schedule is not None and nemesis:
         raise click.UsageError("faults are drawn (--nemesis) or written in a file (--schedule), not both")
+    if schedule is not None and not _is_default("seconds"):
+        raise click.UsageError("a schedule from a file has its own length, length_s: --schedule goes without --time")
     if bootstrap is not None and (nemesis or schedule is not None):
         raise click.UsageError("a cluster that others started is not broken: --bootstrap goes without faults")
     if bootstrap is not None and properties:
@@ -86,6 +89,10 @@ def run(
     else:
         click.echo(f"{told(verdict)}\n\nReport: {folder.report}\nAgain:  {record.replay}")
     raise click.exceptions.Exit(EXIT_CODES[verdict.valid])
+
+
+def _is_default(parameter: str) -> bool:
+    return click.get_current_context().get_parameter_source(parameter) == ParameterSource.DEFAULT
 
 
 def _settings(pairs: tuple[str, ...]) -> dict[str, str]:

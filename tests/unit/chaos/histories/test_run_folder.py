@@ -47,6 +47,7 @@ def test_a_run_with_a_schedule_is_repeated_from_its_file() -> None:
     words = shlex.split(msgspec.structs.replace(RECORD, schedule="faults.json").replay)
     assert "--nemesis" not in words
     assert words[words.index("--schedule") + 1] == "faults.json"
+    assert "--time" not in words, "the file has the length"
 
 
 def test_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from penstock.chaos.runs.run_command import run
         (("--workload", "queue", "--nemesis", "kill", "--time", "5"), "take at least"),
         (("--workload", "queue", "--nemesis", "kill", "--schedule", "x.json"), "not both"),
         (("--workload", "queue", "--schedule", "x.json"), "x.json cannot be read"),
+        (("--workload", "queue", "--schedule", "x.json", "--time", "60"), "--schedule goes without --time"),
         (("--workload", "queue", "--bootstrap", "127.0.0.1:1", "--nemesis", "kill"), "is not broken"),
         (("--workload", "queue", "--bootstrap", "127.0.0.1:1", "--set", "a=b"), "properties of its own"),
         (("--workload", "queue", "--set", "a"), "KEY=VALUE"),
