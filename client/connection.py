@@ -91,11 +91,11 @@ class Connection:
         return response
 
     async def call_tagged(
-        self, request: Request, *, timeout_ms: int | None = None
+        self, request: Request, *, timeout_ms: int | None = None, client_id: str | None = None
     ) -> tuple[Response, Mapping[int, Buffer]]:
-        """As `call`, with the tagged fields in the header of the response."""
+        """As `call`, with the tagged fields in the header of the response; `client_id` is of this request alone."""
         version = self.version_for(request)
-        frame = await self._ask(request, version, timeout_ms or self._timeout_ms)
+        frame = await self._ask(request, version, timeout_ms or self._timeout_ms, client_id)
         response = await self._decode(request.__api_key__, version, frame)
         return response, read_response_tags(request.__api_key__, version, frame)
 
@@ -155,11 +155,13 @@ class Connection:
     ) -> None:
         await self.close()
 
-    async def _ask(self, request: Request, version: int, timeout_ms: int) -> bytes:
+    async def _ask(self, request: Request, version: int, timeout_ms: int, client_id: str | None = None) -> bytes:
         api_key = request.__api_key__
         return await self._exchange(
             _describe(api_key, version),
-            lambda correlation_id: encode_request(api_key, version, correlation_id, self._client_id, request),
+            lambda correlation_id: encode_request(
+                api_key, version, correlation_id, client_id or self._client_id, request
+            ),
             timeout_ms,
         )
 

@@ -30,4 +30,4 @@ class LocalControllerChannel:
         self._controller = controller
 
     async def submit(self, request: ControllerRequest[RequestT, ResponseT], message: RequestT) -> ResponseT:
-        return await self._controller.submit(request.decision, message)
+        return await self._controller.submit(request.decision, message, is_of_client=not request.is_for_brokers)

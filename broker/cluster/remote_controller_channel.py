@@ -24,14 +24,14 @@ from ...protocol.own_apis import read_outcome
 from ...quorum.controller.controller import Controller
 from ...quorum.decisions.controller_requests import BROKER_HEARTBEAT, ControllerRequest
 from ...quorum.links.rules.peer_proof import PeerRefused
-from ...quorum.metadata.image import MetadataImage
 from ...quorum.metadata.voters import Voter
 from ..configuration.quorum_times import QuorumTimes
 from .metadata_cache import MetadataCache
 from .peer_link import PeerLink, answer_unless
 from .peers import PeerConnector
-from .rules.repeated_change import answer_of, repetition_of
+from .rules.repeated_change import BARRIER, is_once, remaining, whole_answer
 from .rules.voter_choice import SilentVoters, VoterChoice
+from .rules.watched_change import WatchedChange
 
 logger = logging.getLogger(__name__)
 
@@ -59,8 +59,9 @@ class RemoteControllerChannel:
 
     A change is answered once this node's own image has reached the offset that the controller's answer names, so a
     client that reads after it sees it. A request whose answer was lost is sent again. Requests of nodes carry epochs
-    by which a controller recognises the second one; changes that clients request are not made twice either
-    (`repeated_change.py`).
+    by which a controller recognises the second one; changes that clients request are not made twice either: each has
+    a name, and what the first attempt did is in the log under it (`repeated_change.py`). Where a snapshot took the
+    place of that part of the log the answer is REQUEST_TIMED_OUT, as the outcome is not known.
 
     One request at a time: a caller that must not wait behind others has a channel of its own. Kafka:
     `NodeToControllerChannelManager`.
@@ -77,9 +78,11 @@ class RemoteControllerChannel:
         times: QuorumTimes,
         own_controller: Controller | None = None,
         timeout_ms: int,
+        name: str,
         no_quorum: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """`no_quorum` says why no voter can lead, as far as this node knows: what clients are told then."""
+        """`name` is of this channel alone, in all of the cluster's life. `no_quorum` says why no voter can lead, as far
+        as this node knows: what clients are told then."""
         self._link = PeerLink(lambda: peers)
         self._metadata = metadata
         self._voters = dict(voters)
@@ -89,25 +92,38 @@ class RemoteControllerChannel:
         self._own_controller = own_controller
         self._timeout_ms = timeout_ms
         self._no_quorum = no_quorum
+        self._name = name
+        self._request_count = 0
         self._turn = asyncio.Lock()
 
     async def submit(self, request: ControllerRequest[RequestT, ResponseT], message: RequestT) -> ResponseT:
-        controller, before = self._own_controller, self._metadata.image
+        if not is_once(message):
+            return await self._submit(request, message, None)
+        self._request_count += 1
+        with self._metadata.watch(f"{self._name}-{self._request_count}") as change:
+            return await self._submit(request, message, change)
+
+    async def _submit(
+        self, request: ControllerRequest[RequestT, ResponseT], message: RequestT, change: WatchedChange | None
+    ) -> ResponseT:
+        controller, name = self._own_controller, "" if change is None else change.name
         was_asked = False
         if controller is not None and controller.is_active:
             try:
-                return await controller.submit(request.decision, message)
+                return await controller.submit(
+                    request.decision, message, name=name, is_of_client=not request.is_for_brokers
+                )
             except KafkaError as error:
                 if error.code is not ErrorCode.NOT_CONTROLLER:
                     raise
                 was_asked = True
         response = await self._call(
             cast(Any, message),
-            _submit,
+            partial(_exchange, name=name),
             waits_for_image=not request.is_for_brokers,
             timeout_ms=self._wait_ms(message),
             answer_timeout_ms=self._answer_timeout_ms(request),
-            attempts=_Attempts(before, was_asked=was_asked),
+            attempts=_Attempts(change, was_asked=was_asked),
         )
         if request.is_for_brokers and response.error_code:
             raise KafkaError(ErrorCode(int(response.error_code)))
@@ -131,7 +147,7 @@ class RemoteControllerChannel:
                 waits_for_image=False,
                 timeout_ms=self._timeout_ms,
                 answer_timeout_ms=self._timeout_ms,
-                attempts=_Attempts(self._metadata.image),
+                attempts=_Attempts(None),
             )
         except KafkaError:
             if not without_quorum:
@@ -164,17 +180,14 @@ class RemoteControllerChannel:
         attempts: _Attempts,
     ) -> Any:
         """As a client would, it asks again while there is no controller, until the time of a request is over."""
-        response: Response | None = None
+        answer: tuple[Response | None, int] | None = None
         try:
             async with asyncio.timeout(timeout_ms / 1000), self._turn:
-                if not attempts.is_answer_lost:
-                    # It may have waited for its turn.
-                    attempts.before = self._metadata.image
-                response, image_offset = await self._ask_voters(message, exchange, answer_timeout_ms, attempts)
+                answer = await self._ask_voters(message, exchange, answer_timeout_ms, attempts)
                 if waits_for_image:
-                    await self._metadata.wait_for(image_offset)
+                    await self._metadata.wait_for(answer[1])
         except TimeoutError:
-            if response is None:
+            if answer is None and not attempts.has_done(message):
                 # A voter that refuses this node says more than that others do not answer.
                 reason = attempts.refusal or self._no_quorum() or attempts
                 raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"The controller did not answer: {reason}.") from None
@@ -182,14 +195,15 @@ class RemoteControllerChannel:
             logger.info(
                 "Metadata has not reached the offset of the change: api=%s reason=%s", type(message).__name__, attempts
             )
-        if attempts.is_answer_lost:
-            return answer_of(message, response, attempts.before, self._metadata.image)
+        response = None if answer is None else answer[0]
+        if attempts.is_answer_lost and attempts.change is not None:
+            return whole_answer(message, response, attempts.change.topics, self._metadata.image)
         return response
 
     async def _ask_voters(
         self, message: Request, exchange: Exchange, answer_timeout_ms: int, attempts: _Attempts
-    ) -> tuple[Response, int]:
-        """The answer of the active controller, as `Exchange` has it; ends by being cancelled otherwise."""
+    ) -> tuple[Response | None, int]:
+        """The answer of the active controller, as `_ask_again` has it; ends by being cancelled otherwise."""
         choice, loop = self._choice, asyncio.get_running_loop()
         while True:
             leader_id = self._leader_id()
@@ -198,9 +212,10 @@ class RemoteControllerChannel:
             try:
                 connection = await self._connect(voter_id)
                 is_sent = True
-                asked = repetition_of(message, attempts.before) if attempts.is_answer_lost else message
                 answer = await answer_unless(
-                    exchange(connection, asked, answer_timeout_ms),
+                    self._ask_again(connection, message, exchange, answer_timeout_ms, attempts)
+                    if attempts.is_answer_lost and attempts.change is not None
+                    else exchange(connection, message, answer_timeout_ms),
                     partial(self._lost, voter_id, leader_id),
                     check_ms=LEADER_CHECK_MS,
                 )
@@ -224,6 +239,24 @@ class RemoteControllerChannel:
             if self._leader_id() in (None, voter_id) or choice.is_round_over(int(loop.time() * 1000)):
                 await asyncio.sleep(RETRY_MS / 1000)
 
+    async def _ask_again(
+        self, connection: Connection, message: Request, exchange: Exchange, answer_timeout_ms: int, attempts: _Attempts
+    ) -> tuple[Response | None, int] | None:
+        """As `Exchange`, for what the attempts before have not done; None in place of a response when that is nothing.
+
+        Raises KafkaError(REQUEST_TIMED_OUT) when that cannot be known any more.
+        """
+        assert attempts.change is not None
+        known = await exchange(connection, BARRIER, answer_timeout_ms)
+        if known is None:
+            return None
+        await self._metadata.wait_for(known[1])
+        if not attempts.change.is_certain:
+            why = "this node has a snapshot in place of what the last controllers did"
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"It is not known whether it was done: {why}.")
+        left = remaining(message, attempts.change.topics)
+        return (None, known[1]) if left is None else await exchange(connection, left, answer_timeout_ms)
+
     def _lost(self, voter_id: NodeId, leader_id: NodeId | None) -> str | None:
         """Why the answer of the voter will not come: another one leads than when it was asked."""
         is_deposed = self._leader_id() not in (None, voter_id, leader_id)
@@ -240,20 +273,26 @@ class RemoteControllerChannel:
 class _Attempts:
     """Of one request: why the voters that were asked were of no use, and whether one of them may have done it."""
 
-    def __init__(self, before: MetadataImage, *, was_asked: bool = False) -> None:
-        """`before` is the image when it was asked first; `was_asked` says that it was, and the outcome is not known."""
-        self.before = before
+    def __init__(self, change: WatchedChange | None, *, was_asked: bool = False) -> None:
+        """`change` is of a request that is not to be done twice; `was_asked`: it was asked for already."""
+        self.change = change
         self.is_answer_lost = was_asked
         self.last = "no controller could be reached"
         self.refusal: str | None = None
+
+    def has_done(self, message: Request) -> bool:
+        """Whether all that was asked for has been seen in the log."""
+        return self.change is not None and remaining(message, self.change.topics) is None
 
     def __str__(self) -> str:
         """What a voter has against this node says more than that another one does not lead."""
         return self.refusal or self.last
 
 
-async def _submit(connection: Connection, message: Request, timeout_ms: int) -> tuple[Response, int] | None:
-    response, tags = await connection.call_tagged(message, timeout_ms=timeout_ms)
+async def _exchange(
+    connection: Connection, message: Request, timeout_ms: int, *, name: str
+) -> tuple[Response, int] | None:
+    response, tags = await connection.call_tagged(message, timeout_ms=timeout_ms, client_id=name or None)
     outcome = read_outcome(tags)
     return None if outcome.error_code == ErrorCode.NOT_CONTROLLER else (response, outcome.image_offset)
 

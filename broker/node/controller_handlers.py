@@ -28,6 +28,7 @@ from ...quorum.controller.controller import Controller
 from ...quorum.decisions import controller_requests as requests
 from ...quorum.decisions.controller_requests import ControllerRequest
 from ..apis import alter_configs, alter_reassignments, elect_leaders, topics, unregister_broker, update_features
+from ..cluster.rules.repeated_change import is_once
 from ..network.handlers import Handlers, HeaderTags
 from ..network.request import RequestContext
 from .heartbeat_connections import HeartbeatConnections
@@ -60,7 +61,11 @@ def register(
                 raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
             if isinstance(message, BrokerHeartbeatRequest | BrokerRegistrationRequest):
                 heartbeats.note(NodeId(message.broker_id), context)
-            return controller.submit(request.decision, message)
+            # A broker gives what it forwards a name (`broker/cluster/remote_controller_channel.py`).
+            name = context.client_id if context.node_id is not None and is_once(message) else None
+            return controller.submit(
+                request.decision, message, name=name or "", is_of_client=not request.is_for_brokers
+            )
 
         handlers.add_message(request.api_key, handle, answer_error=answer_error, header_tags=header_tags)
 

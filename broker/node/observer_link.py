@@ -85,6 +85,8 @@ class ObserverLink:
             runtime=runtime,
         )
         self._task: asyncio.Task[None] | None = None
+        # Names of its changes are not those of an earlier run.
+        self._started_ms = runtime.wall_clock_ms()
         self._channels: list[RemoteControllerChannel] = []
         self._voter_access = VoterAccess(peers, config.voters, node_id=config.node_id, now_ms=runtime.monotonic_ms)
         # Of its own: heartbeats wait in theirs while there is no controller.
@@ -155,6 +157,7 @@ class ObserverLink:
             silent=self._silent,
             times=self._config.quorum_times,
             timeout_ms=timeout_ms,
+            name=f"{self._config.node_id}-{self._started_ms}-{len(self._channels)}",
             no_quorum=self._observer.no_quorum,
         )
         self._channels.append(channel)

@@ -85,6 +85,8 @@ class VoterLink:
         self._runtime = runtime
         self._voter: RaftVoter | None = None
         self._controller: Controller | None = None
+        # Names of its changes are not those of an earlier run.
+        self._started_ms = runtime.wall_clock_ms()
         self._channels: list[RemoteControllerChannel] = []
         # Of its own: heartbeats wait in theirs while there is no controller.
         self._quorum_questions: RemoteControllerChannel | None = None
@@ -281,6 +283,7 @@ class VoterLink:
             times=config.quorum_times,
             own_controller=self.controller,
             timeout_ms=timeout_ms,
+            name=f"{self._config.node_id}-{self._started_ms}-{len(self._channels)}",
             no_quorum=self._no_quorum,
         )
         self._channels.append(channel)

@@ -162,8 +162,19 @@ class Controller:
         if self._last_proposal is not None:
             await asyncio.shield(self._last_proposal)
 
-    async def submit(self, decision: Decision[RequestT, ResponseT], request: RequestT) -> ResponseT:
+    async def submit(
+        self,
+        decision: Decision[RequestT, ResponseT],
+        request: RequestT,
+        *,
+        name: str = "",
+        is_of_client: bool = False,
+    ) -> ResponseT:
         """Decide, commit, replay, answer: when this returns, publishers have seen the change.
+
+        `name` is the request's, for the records of what is not to be done twice. A client's request that changes
+        nothing is answered when the voters have said that this node led when it was asked: without a commit another
+        controller may have made the opposite true.
 
         Raises KafkaError: the decision's own, or NOT_CONTROLLER when this node is not active or stops being so (then
         the change may or may not happen). A caller that stops waiting does not stop the change.
@@ -171,12 +182,14 @@ class Controller:
         while self._background_decision is not None:
             await asyncio.shield(self._background_decision)
         try:
-            result, last = await self._decide(decision, request)
+            result, last = await self._decide(decision, request, name)
         except KafkaError:
             # It has no commit to wait for. One that was paused may have been replaced, and refuse what holds since.
             if self.is_active:
                 await self._confirm()
             raise
+        if is_of_client and not result.records:
+            await self._confirm()
         if result.heard_broker is not None:
             self._sessions.touch(result.heard_broker, self._now_ms())
             if result.heard_offset is not None:
@@ -211,30 +224,30 @@ class Controller:
             raise self._not_controller() from error
 
     async def _decide(
-        self, decision: Decision[RequestT, ResponseT], request: RequestT
+        self, decision: Decision[RequestT, ResponseT], request: RequestT, name: str
     ) -> "tuple[ControllerResult[ResponseT], asyncio.Future[CommitPosition] | None]":
         if weight(self._overlay, request) > INLINE_MAX and self.is_active:
             done = self._background_decision = self._loop.create_future()
-            decided = self._loop.create_task(self._decide_in_background(decision, request, done))
+            decided = self._loop.create_task(self._decide_in_background(decision, request, name, done))
             decided.add_done_callback(_retrieve)
             return await asyncio.shield(decided)
-        change = self._prepare(decision, request)
+        change = self._prepare(decision, request, name)
         return change.result, self._propose_change(change)
 
-    def _prepare(self, decision: Decision[RequestT, ResponseT], request: RequestT) -> Change[ResponseT]:
+    def _prepare(self, decision: Decision[RequestT, ResponseT], request: RequestT, name: str) -> Change[ResponseT]:
         if not self.is_active:
             raise self._not_controller()
-        return self._preparation(decision, request)()
+        return self._preparation(decision, request, name)()
 
     async def _decide_in_background(
-        self, decision: Decision[RequestT, ResponseT], request: RequestT, done: "asyncio.Future[None]"
+        self, decision: Decision[RequestT, ResponseT], request: RequestT, name: str, done: "asyncio.Future[None]"
     ) -> "tuple[ControllerResult[ResponseT], asyncio.Future[CommitPosition] | None]":
         """Decides in the executor because it takes long; other requests wait until `done`."""
         try:
             while True:
                 epoch, next_offset = self._claimed_epoch, self._consensus.next_offset
                 try:
-                    change = await self._loop.run_in_executor(None, self._preparation(decision, request))
+                    change = await self._loop.run_in_executor(None, self._preparation(decision, request, name))
                 except KafkaError as error:
                     if self._claimed_epoch != epoch:
                         raise self._not_controller() from error
@@ -249,7 +262,7 @@ class Controller:
             done.set_result(None)
 
     def _preparation(
-        self, decision: Decision[RequestT, ResponseT], request: RequestT
+        self, decision: Decision[RequestT, ResponseT], request: RequestT, name: str
     ) -> Callable[[], Change[ResponseT]]:
         now_ms = self._now_ms()
         context = DecisionContext(
@@ -257,6 +270,7 @@ class Controller:
             random=self._random,
             config=self._config,
             has_live_session=lambda broker_id: self._sessions.is_live(broker_id, now_ms),
+            change=name,
         )
         return partial(
             prepare,

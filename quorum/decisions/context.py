@@ -61,12 +61,14 @@ class DecisionContext:
     - `next_offset`: where the decision's first record will stand; it becomes the epoch of a registering broker.
     - `random`: the only source of chance (topic ids, where the placement starts).
     - `has_live_session(broker_id)`: whether the broker was heard within its session.
+    - `change`: the name of the request, for the records of what must not be done twice (`records.py`).
     """
 
     next_offset: int
     random: "Random"
     config: ControllerConfig
     has_live_session: Callable[[NodeId], bool]
+    change: str = ""
 
     def broker_configs(self, image: MetadataImage) -> BrokerConfigs:
         """Return what is said about this node as a broker, from which topics and groups take what they do not say."""

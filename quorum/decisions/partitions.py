@@ -4,13 +4,14 @@ CreatePartitions, versions 0-3 (KIP-195). Checks, codes and sentences are those 
 """
 
 from collections import Counter
+from dataclasses import replace
 
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
 from kio.schema.types import TopicName
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.ids import NodeId, TopicId
+from ...protocol.ids import NodeId
 from ...protocol.messages import NO_THROTTLE
 from ..metadata.image import MetadataImage
 from ..metadata.records import MetadataRecord, PartitionRecord
@@ -73,7 +74,13 @@ def _add_partitions(
         )
     else:
         placed = _manual(image, topic, count, replication_factor)
-    return _records(image, existing.topic_id, count, placed)
+    return [
+        # The first stands for all of them: they are committed together.
+        replace(
+            new_partition(image, existing.topic_id, index, replicas), change=context.change if index == count else ""
+        )
+        for index, replicas in enumerate(placed, start=count)
+    ]
 
 
 def _manual(
@@ -94,12 +101,6 @@ def _manual(
         check_active(image, replicas, index)
         placed.append(replicas)
     return placed
-
-
-def _records(
-    image: MetadataImage, topic_id: TopicId, first_index: int, placed: list[tuple[NodeId, ...]]
-) -> list[PartitionRecord]:
-    return [new_partition(image, topic_id, index, replicas) for index, replicas in enumerate(placed, start=first_index)]
 
 
 def _result(name: str, reason: Refusal) -> CreatePartitionsTopicResult:

@@ -74,7 +74,7 @@ def create_topics(
 
 
 def delete_topics(
-    image: MetadataImage, request: DeleteTopicsRequest, _context: DecisionContext
+    image: MetadataImage, request: DeleteTopicsRequest, context: DecisionContext
 ) -> ControllerResult[DeleteTopicsResponse]:
     """Delete those of the topics that exist, named by name or by id."""
     results: list[DeletableTopicResult] = []
@@ -101,7 +101,7 @@ def delete_topics(
     deleted = _find_topics(image.topics, _once(names), _once(ids), repeated_ids, results)
     results += [_deletion(name, topic_id, Refusal(ErrorCode.NONE, None)) for topic_id, name in deleted.items()]
     return ControllerResult(
-        records=tuple([RemoveTopicRecord(topic_id=topic_id) for topic_id in deleted]),
+        records=tuple([RemoveTopicRecord(topic_id=topic_id, change=context.change) for topic_id in deleted]),
         response=DeleteTopicsResponse(throttle_time=NO_THROTTLE, responses=tuple(results)),
     )
 
@@ -133,7 +133,7 @@ def _create_topic(image: MetadataImage, topic: CreatableTopic, context: Decision
     )
     topic_id = new_topic_id(context.random)
     return [
-        TopicRecord(name=topic.name, topic_id=topic_id),
+        TopicRecord(name=topic.name, topic_id=topic_id, change=context.change),
         *(
             ConfigRecord(resource_type=ConfigResourceType.TOPIC, resource_name=topic.name, name=name, value=value)
             for name, value in values.items()

@@ -6,9 +6,9 @@ publisher that joins late). It reports what changed by key; the new values are i
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TypeVar, assert_never
+from typing import TypeAlias, TypeVar, assert_never
 
-from ...protocol.ids import BrokerEpoch, ControllerEpoch, NodeId
+from ...protocol.ids import BrokerEpoch, ControllerEpoch, NodeId, TopicId
 from ..configs.own_keys import says_drained
 from . import records
 from .image import (
@@ -21,6 +21,9 @@ from .image import (
 )
 from .records import MetadataRecord
 from .topics_delta import ReplayError, TopicsDelta
+
+ChangedTopics: TypeAlias = Mapping[TopicId, str]
+"""Names of topics that one request created, deleted or gave partitions, by id."""
 
 
 class MetadataDelta:
@@ -35,6 +38,8 @@ class MetadataDelta:
         self.base = base
         self.is_gathered = False
         """Of several entries at once, or of two images: what happened between is unknown."""
+        self.by_change: dict[str, dict[TopicId, str]] | None = {}
+        """The topics that requests changed, by the names of those requests; None of two images."""
         self.topics = TopicsDelta(base.topics)
         self.configs: dict[ConfigResource, dict[str, str]] = {}
         self.brokers: dict[int, BrokerRegistration | None] = {}
@@ -48,6 +53,7 @@ class MetadataDelta:
         """Compare two images; what is in `base` only counts as deleted. Costs the size of both."""
         delta = cls(base)
         delta.is_gathered = True
+        delta.by_change = None
         delta.cluster_id = image.cluster_id
         delta.next_producer_id = image.next_producer_id
         delta.topics.compare(image.topics)
@@ -84,11 +90,14 @@ class MetadataDelta:
             case records.PartitionChangeRecord():
                 self.topics.change_partition(record)
             case records.PartitionRecord():
-                self.topics.put_partition(record)
+                name = self.topics.put_partition(record)
+                self._note_change(record.change, record.topic_id, name)
             case records.TopicRecord():
                 self.topics.create(record)
+                self._note_change(record.change, record.topic_id, record.name)
             case records.RemoveTopicRecord():
                 name = self.topics.remove(record)
+                self._note_change(record.change, record.topic_id, name)
                 resource = ConfigResource(ConfigResourceType.TOPIC, name)
                 if resource in self.configs or resource in self.base.configs.by_resource:
                     self.configs[resource] = {}
@@ -130,6 +139,10 @@ class MetadataDelta:
                 raise ReplayError(f"{type(record).__name__} belongs to the log, not to the state")
             case _:
                 assert_never(record)
+
+    def _note_change(self, change: str, topic_id: TopicId, name: str) -> None:
+        if change and self.by_change is not None:
+            self.by_change.setdefault(change, {})[topic_id] = name
 
     def _replay_config(self, record: records.ConfigRecord) -> None:
         resource = ConfigResource(record.resource_type, record.resource_name)

@@ -5,6 +5,9 @@ record type, a field's number is its place in the dataclass here, an id is its 1
 are left out. A field whose number this software does not know is kept in `unknown_fields` and written out again; a
 record type or version that it does not know stops the node, because state that cannot be replayed cannot be served.
 
+A field `change` is for the node that asked for it and replays the entry: it is no part of the state, and stands in no
+snapshot.
+
 Growing a record: add a field with a default at the end (before `unknown_fields`); raise `VERSION` only when older
 software must not read it.
 """
@@ -84,19 +87,23 @@ class UnregisterBrokerRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRecord:
-    """A topic exists; its configs and partitions follow."""
+    """A topic exists; its configs and partitions follow. `change` names the request that created it."""
 
     TYPE: ClassVar[int] = 2
     VERSION: ClassVar[int] = 0
 
     name: str
     topic_id: TopicId
+    change: str = ""
     unknown_fields: Mapping[int, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionRecord:
-    """A partition's whole registration. `directories` stands in the order of `replicas`."""
+    """A partition's whole registration. `directories` stands in the order of `replicas`.
+
+    `change` names the request that added it to a topic that was there.
+    """
 
     TYPE: ClassVar[int] = 3
     VERSION: ClassVar[int] = 0
@@ -114,6 +121,7 @@ class PartitionRecord:
     leader_recovery_state: int = LEADER_RECOVERED
     elr: tuple[NodeId, ...] = ()
     last_known_elr: tuple[NodeId, ...] = ()
+    change: str = ""
     unknown_fields: Mapping[int, object] = field(default_factory=dict)
 
 
@@ -157,12 +165,13 @@ class PartitionChangeRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveTopicRecord:
-    """A topic, its partitions and its configs are gone."""
+    """A topic, its partitions and its configs are gone. `change` names the request that deleted it."""
 
     TYPE: ClassVar[int] = 9
     VERSION: ClassVar[int] = 0
 
     topic_id: TopicId
+    change: str = ""
     unknown_fields: Mapping[int, object] = field(default_factory=dict)
 
 

@@ -112,8 +112,10 @@ class TopicsDelta:
             del self._created_names[topic.name]
         return topic.name
 
-    def put_partition(self, record: records.PartitionRecord) -> None:
-        self._topic(record.topic_id).changed[record.partition_id] = PartitionRegistration(
+    def put_partition(self, record: records.PartitionRecord) -> str:
+        """Return the name of its topic."""
+        topic = self._topic(record.topic_id)
+        topic.changed[record.partition_id] = PartitionRegistration(
             replicas=record.replicas,
             directories=record.directories,
             # One tuple for both saves memory in the usual case.
@@ -127,6 +129,7 @@ class TopicsDelta:
             last_known_elr=record.last_known_elr,
             leader_recovery_state=record.leader_recovery_state,
         )
+        return topic.name
 
     def change_partition(self, record: records.PartitionChangeRecord) -> None:
         topic = self._topic(record.topic_id)

@@ -26,27 +26,31 @@ class Cluster:
         self.config = ControllerConfig(node_id=NodeId(1))
         self.live_brokers: set[int] = set()
         self.records: Sequence[MetadataRecord] = ()
+        self.delta = MetadataDelta(EMPTY_IMAGE)
         self.replay(bootstrap_records(CLUSTER_ID, min_insync_replicas=1))
 
     def replay(self, records: Sequence[MetadataRecord]) -> None:
-        delta = MetadataDelta(self.image)
+        self.delta = MetadataDelta(self.image)
         for record in records:
-            delta.replay(record)
-        self.image = delta.apply(offset=self.image.offset + 1, epoch=ControllerEpoch(1), timestamp_ms=1_000)
+            self.delta.replay(record)
+        self.image = self.delta.apply(offset=self.image.offset + 1, epoch=ControllerEpoch(1), timestamp_ms=1_000)
 
-    def decide(self, decision: Decision[RequestT, ResponseT], request: RequestT) -> ControllerResult[ResponseT]:
-        """Return what the decision would do."""
+    def decide(
+        self, decision: Decision[RequestT, ResponseT], request: RequestT, *, change: str = ""
+    ) -> ControllerResult[ResponseT]:
+        """Return what the decision would do; `change` is the request's name."""
         context = DecisionContext(
             next_offset=self.image.offset + 1,
             random=self.random,
             config=self.config,
             has_live_session=self.live_brokers.__contains__,
+            change=change,
         )
         return decision(self.image, request, context)
 
-    def submit(self, decision: Decision[RequestT, ResponseT], request: RequestT) -> ResponseT:
-        """Decide and replay."""
-        result = self.decide(decision, request)
+    def submit(self, decision: Decision[RequestT, ResponseT], request: RequestT, *, change: str = "") -> ResponseT:
+        """Decide and replay; `change` is the request's name."""
+        result = self.decide(decision, request, change=change)
         self.records = result.records
         if result.records:
             self.replay(result.records)

@@ -27,8 +27,7 @@ SELECTION = (
     ("queue-transactions-subscribe", "moved-leader,restart:one", 3, 11),
     ("list-append", "pause:leaders,kill:controllers", 3, 12),
     ("exactly-once", "kill:one,partition:minority-third", 5, 13),
-    # Not beside changes of the controller yet: see the open finding in docs/correctness.md.
-    ("metadata", "clock-bump,clock-strobe", 3, 14),
+    ("metadata", "partition:controllers,quorum-transfer", 3, 14),
     ("register", "power-loss:one,slow-disk", 3, 15),
     ("group-auto-commit", "clock-bump,connection-resets", 3, 16),
 )

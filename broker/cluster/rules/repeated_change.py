@@ -1,125 +1,125 @@
 """A change of metadata that is asked for again because the answer to it was lost. Pure.
 
-The controller that is asked again has all that the one before it committed, so whatever the first attempt did shows.
-What it did is not done a second time, and is answered as done:
+Creating a topic, deleting one and adding partitions have another outcome the second time. Each such request has a name
+of its own, which stands in the records that do it (`quorum/metadata/records.py`), so the broker that asked finds in the
+log what its first attempt did. Before it asks again it replays all that the controller has; of topics that are changed
+already nothing is asked a second time, and they are answered as changed. All other requests set what they name to a
+value, and have the same outcome twice.
 
-CreateTopics      TOPIC_ALREADY_EXISTS of a topic that was not there before, with the partitions and replicas asked for
-CreatePartitions  INVALID_PARTITIONS of a topic that had fewer before and has as many as asked for now
-DeleteTopics      asked again by the id of before, so that a new topic of that name stays; its absence is the success
-
-Another client that asked for the same at the same time cannot be told from the first attempt. All other changes set
-what they name to a value, and have the same outcome twice.
+Apache Kafka's brokers ask again for all of it: a topic that the first attempt created exists already, one that it
+deleted is unknown, and one of its name that another client has created meanwhile is deleted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar, cast
+from typing import Any, Final, TypeAlias, cast
+from uuid import UUID
 
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
-from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.create_topics.v7.request import CreateTopicsRequest
 from kio.schema.create_topics.v7.response import CreatableTopicResult, CreateTopicsResponse
-from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest
 from kio.schema.delete_topics.v6.response import DeletableTopicResult, DeleteTopicsResponse
 from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32
 
 from ....protocol.errors import ErrorCode
-from ....protocol.messages import Request, Response, kio_error
-from ....quorum.metadata.image import MetadataImage, TopicImage
+from ....protocol.ids import TopicId
+from ....protocol.messages import NO_THROTTLE, Request, Response, kio_error
+from ....quorum.metadata.delta import ChangedTopics
+from ....quorum.metadata.image import MetadataImage
 
-ResponseT = TypeVar("ResponseT")
+_Once: TypeAlias = CreateTopicsRequest | CreatePartitionsRequest | DeleteTopicsRequest
+
+BARRIER: Final = CreateTopicsRequest(topics=())
+"""Changes nothing; its answer names the offset of all that was committed before it was asked."""
 
 
-def repetition_of(message: Request, before: MetadataImage) -> Request:
-    """What is asked again; `before` is the image when it was asked first."""
-    if not isinstance(message, DeleteTopicsRequest):
+def is_once(message: object) -> bool:
+    """Whether the request has another outcome the second time."""
+    match message:
+        case CreateTopicsRequest() | CreatePartitionsRequest():
+            return not message.validate_only
+        case DeleteTopicsRequest():
+            return True
+    return False
+
+
+def remaining(message: Request, changed: ChangedTopics) -> Request | None:
+    """What is left to ask for when these topics are changed; None when that is nothing."""
+    topics = cast(_Once, message).topics
+    left = tuple([topic for topic in topics if _id_of(topic, changed) is None])
+    if len(left) == len(topics):
         return message
-
-    def by_id(topic: DeleteTopicState) -> DeleteTopicState:
-        found = None if topic.name is None or topic.topic_id else before.topics.by_name.get(topic.name)
-        return topic if found is None else DeleteTopicState(name=None, topic_id=found.topic_id)
-
-    return cast(Request, replace(message, topics=tuple(map(by_id, message.topics))))
+    return cast(Request, replace(cast(_Once, message), topics=cast(Any, left))) if left else None
 
 
-def answer_of(message: Request, response: Response, before: MetadataImage, now: MetadataImage) -> Response:
-    """The answer to all attempts together, from that to the last one; `now` is the image with its effect."""
-    changed: object = response
-    match message, response:
-        case CreateTopicsRequest(), CreateTopicsResponse() if not message.validate_only:
-            wanted = {topic.name: topic for topic in message.topics}
-            changed = replace(
-                response, topics=tuple(_created(one, wanted.get(one.name), before, now) for one in response.topics)
-            )
-        case CreatePartitionsRequest(), CreatePartitionsResponse() if not message.validate_only:
-            counts = {topic.name: int(topic.count) for topic in message.topics}
-            changed = replace(
-                response, results=tuple(_grown(one, counts.get(one.name), before, now) for one in response.results)
-            )
-        case DeleteTopicsRequest(), DeleteTopicsResponse():
-            changed = replace(response, responses=tuple(_deleted(one, before) for one in response.responses))
+def whole_answer(message: Request, rest: Response | None, changed: ChangedTopics, image: MetadataImage) -> Response:
+    """The answer to all attempts together: topics that are changed are answered so, of the others it is `rest`.
+
+    `rest` is the answer to what was left to ask for. A changed topic may have been changed again since, or be gone.
+    """
+    results: tuple[object, ...]
+    match message:
+        case CreateTopicsRequest():
+            assert isinstance(rest, CreateTopicsResponse | None)
+            created = [_created(changed[topic_id], topic_id, image) for topic_id in _found(message, changed)]
+            results = _joined(created, () if rest is None else rest.topics, changed)
+            answer: object = CreateTopicsResponse(throttle_time=NO_THROTTLE, topics=cast(Any, results))
+        case CreatePartitionsRequest():
+            assert isinstance(rest, CreatePartitionsResponse | None)
+            grown = [_grown(changed[topic_id]) for topic_id in _found(message, changed)]
+            results = _joined(grown, () if rest is None else rest.results, changed)
+            answer = CreatePartitionsResponse(throttle_time=NO_THROTTLE, results=cast(Any, results))
+        case DeleteTopicsRequest():
+            assert isinstance(rest, DeleteTopicsResponse | None)
+            deleted = [_deleted(changed[topic_id], topic_id) for topic_id in _found(message, changed)]
+            results = _joined(deleted, () if rest is None else rest.responses, changed)
+            answer = DeleteTopicsResponse(throttle_time=NO_THROTTLE, responses=cast(Any, results))
         case _:
-            pass
-    return cast(Response, changed)
+            raise AssertionError(f"{type(message).__name__} has the same outcome twice")
+    return cast(Response, answer)
 
 
-def _created(
-    result: CreatableTopicResult, wanted: CreatableTopic | None, before: MetadataImage, now: MetadataImage
-) -> CreatableTopicResult:
-    found = now.topics.by_name.get(result.name)
-    if (
-        int(result.error_code) != ErrorCode.TOPIC_ALREADY_EXISTS
-        or wanted is None
-        or found is None
-        or result.name in before.topics.by_name
-        or not _is_as_wanted(found, wanted)
-    ):
-        return result
+def _id_of(topic: object, changed: ChangedTopics) -> TopicId | None:
+    """Of a topic in a request or a response, by its id where it is named by that; None of one that is not changed."""
+    topic_id: UUID | None = getattr(topic, "topic_id", None)
+    name: str | None = getattr(topic, "name", None)
+    return next(
+        (found for found in changed if found == topic_id or (name is not None and changed[found] == name)), None
+    )
+
+
+def _found(message: _Once, changed: ChangedTopics) -> Sequence[TopicId]:
+    """The topics of the request that are changed."""
+    return [topic_id for topic in message.topics if (topic_id := _id_of(topic, changed)) is not None]
+
+
+def _joined(done: Sequence[object], rest: Sequence[object], changed: ChangedTopics) -> tuple[object, ...]:
+    return (*done, *(one for one in rest if _id_of(one, changed) is None))
+
+
+def _created(name: str, topic_id: TopicId, image: MetadataImage) -> CreatableTopicResult:
+    found = image.topics.by_id.get(topic_id)
     return CreatableTopicResult(
-        name=result.name,
-        topic_id=found.topic_id,
+        name=TopicName(name),
+        topic_id=topic_id,
         error_code=kio_error(ErrorCode.NONE),
         error_message=None,
-        num_partitions=i32(len(found.partitions)),
-        replication_factor=i16(len(found.partitions[0].replicas)),
+        num_partitions=i32(-1 if found is None else len(found.partitions)),
+        replication_factor=i16(-1 if found is None else len(found.partitions[0].replicas)),
         configs=(),
     )
 
 
-def _is_as_wanted(found: TopicImage, wanted: CreatableTopic) -> bool:
-    if wanted.assignments:
-        replicas = {int(one.partition_index): tuple(map(int, one.broker_ids)) for one in wanted.assignments}
-        return replicas == {index: tuple(one.replicas) for index, one in enumerate(found.partitions)}
-    # -1 is the controller's default.
-    return int(wanted.num_partitions) in (-1, len(found.partitions)) and int(wanted.replication_factor) in (
-        -1,
-        len(found.partitions[0].replicas),
+def _grown(name: str) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(name=TopicName(name), error_code=kio_error(ErrorCode.NONE), error_message=None)
+
+
+def _deleted(name: str, topic_id: TopicId) -> DeletableTopicResult:
+    return DeletableTopicResult(
+        name=TopicName(name), topic_id=topic_id, error_code=kio_error(ErrorCode.NONE), error_message=None
     )
-
-
-def _grown(
-    result: CreatePartitionsTopicResult, wanted_count: int | None, before: MetadataImage, now: MetadataImage
-) -> CreatePartitionsTopicResult:
-    old, new = before.topics.by_name.get(result.name), now.topics.by_name.get(result.name)
-    if (
-        int(result.error_code) != ErrorCode.INVALID_PARTITIONS
-        or wanted_count is None
-        or old is None
-        or new is None
-        or old.topic_id != new.topic_id
-        or not len(old.partitions) < wanted_count == len(new.partitions)
-    ):
-        return result
-    return replace(result, error_code=kio_error(ErrorCode.NONE), error_message=None)
-
-
-def _deleted(result: DeletableTopicResult, before: MetadataImage) -> DeletableTopicResult:
-    found = None if result.topic_id is None else before.topics.by_id.get(result.topic_id)
-    if found is None:
-        return result
-    named = replace(result, name=TopicName(found.name))
-    if int(result.error_code) != ErrorCode.UNKNOWN_TOPIC_ID:
-        return named
-    return replace(named, error_code=kio_error(ErrorCode.NONE), error_message=None)

@@ -9,18 +9,20 @@ from typing import Any, cast
 import pytest
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
-from kio.schema.create_topics.v7.request import CreateTopicsRequest
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
 from kio.schema.create_topics.v7.response import CreateTopicsResponse
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import i32, i64
+from kio.static.primitive import i16, i32, i64
+from metadata_cluster import Cluster
 from typed_ids import node_ids
 
 from penstock.broker.apis.describe_quorum import QuorumDescriber
 from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.broker.cluster.peers import PeerConnector
 from penstock.broker.cluster.remote_controller_channel import RemoteControllerChannel
+from penstock.broker.cluster.rules.repeated_change import BARRIER
 from penstock.broker.cluster.rules.voter_choice import SilentVoters
 from penstock.broker.configuration.quorum_times import QuorumTimes
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
@@ -31,6 +33,7 @@ from penstock.protocol.no_quorum import no_quorum
 from penstock.protocol.own_apis import ControllerOutcome, encode_outcome_tags
 from penstock.protocol.primitives import Buffer, read_tags
 from penstock.quorum.decisions.controller_requests import BROKER_HEARTBEAT, CREATE_TOPICS
+from penstock.quorum.decisions.topics import create_topics
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.quorum.metadata.metadata_log import METADATA_TOPIC
@@ -42,6 +45,13 @@ HEARTBEAT = BrokerHeartbeatRequest(
     broker_id=BrokerId(4), broker_epoch=i64(7), current_metadata_offset=i64(0), want_fence=False, want_shut_down=False
 )
 CREATION = CreateTopicsRequest(topics=())
+CREATION_OF_ONE = CreateTopicsRequest(
+    topics=(
+        CreatableTopic(
+            name=TopicName("t"), num_partitions=i32(1), replication_factor=i16(3), assignments=(), configs=()
+        ),
+    )
+)
 FOREVER_S = 3_600
 
 
@@ -54,6 +64,7 @@ class World:
         self.silent: set[int] = set()
         self.refusing: set[int] = set()
         self.asked: list[tuple[int, str]] = []
+        self.names: set[str | None] = set()
         self.on_asked: Callable[[int, Request], Awaitable[None]] | None = None
         self.image_offset = -1
         self.has_outcome = True
@@ -69,6 +80,7 @@ class World:
             silent=SilentVoters(TIMES.request_timeout_ms),
             times=TIMES,
             timeout_ms=30_000,
+            name="4-0-0",
             no_quorum=lambda: self.no_quorum,
         )
 
@@ -119,7 +131,10 @@ class Connection:
                 answer = CreateTopicsResponse(throttle_time=NO_THROTTLE, topics=())
         return cast(Response, answer)
 
-    async def call_tagged(self, message: Request, *, timeout_ms: int) -> tuple[Response, Mapping[int, Buffer]]:
+    async def call_tagged(
+        self, message: Request, *, timeout_ms: int, client_id: str | None = None
+    ) -> tuple[Response, Mapping[int, Buffer]]:
+        self._world.names.add(client_id)
         response = await self.call(message, timeout_ms=timeout_ms)
         is_leader = self._voter_id == self._world.leader_id
         code = ErrorCode.NONE if is_leader else ErrorCode.NOT_CONTROLLER
@@ -227,7 +242,49 @@ def test_a_new_word_on_the_leader_ends_the_wait_for_a_silent_one() -> None:
         began_s = asyncio.get_running_loop().time()
         await world.channel.submit(CREATE_TOPICS, CREATION)
         assert asyncio.get_running_loop().time() - began_s < 1
-        assert [voter_id for voter_id, name in world.asked if name == "CreateTopicsRequest"] == [1, 2]
+        # The second time it asks first how far the metadata are.
+        assert [voter_id for voter_id, name in world.asked if name == "CreateTopicsRequest"] == [1, 2, 2]
+
+    run(scenario)
+
+
+def test_a_change_that_the_log_tells_of_is_not_asked_for_again_when_its_answer_was_lost() -> None:
+    async def scenario(world: World) -> None:
+        cluster = Cluster()
+        cluster.add_brokers(1, 2, 3)
+
+        async def commit_and_move(voter_id: int, message: Request) -> None:
+            if voter_id == 1:
+                assert isinstance(message, CreateTopicsRequest)
+                # 1 commits it, and its answer is lost with the leadership.
+                cluster.submit(create_topics, message, change=next(iter(world.names)) or "")
+                world.silent, world.leader_id, world.named_leader_id = {1}, 2, NodeId(2)
+                world.image_offset = cluster.image.offset
+            else:
+                assert message == BARRIER
+                world.metadata.publish(cluster.delta, cluster.image)
+
+        world.on_asked = commit_and_move
+        answer = await world.channel.submit(CREATE_TOPICS, CREATION_OF_ONE)
+        assert [int(one.error_code) for one in answer.topics] == [ErrorCode.NONE]
+        assert [voter_id for voter_id, _ in world.asked] == [1, 2]
+        assert len(world.names) == 1
+
+    run(scenario)
+
+
+def test_a_change_of_which_a_snapshot_does_not_tell_has_an_unknown_outcome() -> None:
+    async def scenario(world: World) -> None:
+        async def move(voter_id: int, _message: Request) -> None:
+            if voter_id == 1:
+                world.silent, world.leader_id, world.named_leader_id = {1}, 2, NodeId(2)
+                image = MetadataImage(offset=9)
+                world.metadata.publish(MetadataDelta.between(EMPTY_IMAGE, image), image)
+
+        world.on_asked = move
+        with pytest.raises(KafkaError, match="not known whether it was done") as failed:
+            await world.channel.submit(CREATE_TOPICS, CREATION_OF_ONE)
+        assert failed.value.code is ErrorCode.REQUEST_TIMED_OUT
 
     run(scenario)
 

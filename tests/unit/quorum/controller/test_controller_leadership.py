@@ -82,6 +82,24 @@ async def test_a_leader_that_has_been_replaced_refuses_nothing(puppet: Puppet, c
 
 
 @on_a_loop
+async def test_a_leader_that_has_been_replaced_tells_no_client_that_there_is_nothing_to_change(
+    puppet: Puppet, controller: Controller
+) -> None:
+    """A topic that another client has deleted since is not there already, and a value that it has set is not so."""
+
+    def change_nothing(_image: MetadataImage, _request: None, _context: DecisionContext) -> ControllerResult[str]:
+        return ControllerResult(records=(), response="nothing")
+
+    puppet.elect(NodeId(1))
+    activate(puppet)
+    assert await controller.submit(change_nothing, None, is_of_client=True) == "nothing"
+    puppet.is_replaced = True
+    with pytest.raises(KafkaError) as caught:
+        await controller.submit(change_nothing, None, is_of_client=True)
+    assert caught.value.code is ErrorCode.NOT_CONTROLLER
+
+
+@on_a_loop
 async def test_entries_of_an_earlier_epoch_do_not_activate(puppet: Puppet, controller: Controller) -> None:
     puppet.elect(NodeId(2))
     puppet.elect(NodeId(1))
