@@ -73,24 +73,63 @@ def is_led_by(address: str, leader_id: int) -> bool:
     return bool(ask(address, "/v1/quorum")[1]["leader_id"] == leader_id)
 
 
+HEARD_MS = 5_000
+"""A voter that the leader heard so lately is there."""
+
+
+def has_whole_quorum(cluster: LocalCluster) -> bool:
+    """Whether each node has the answer of the same leader, which hears all voters: other tests stop and kill some."""
+    quorums = [ask(address, "/v1/quorum")[1] for address in addresses(cluster)]
+    voters = [voter for one in quorums for voter in one["voters"]]
+    return (
+        len({one["leader_id"] for one in quorums}) == 1
+        and all(one["is_known_by_leader"] for one in quorums)
+        and all(one["is_leader"] or is_heard(one["last_fetch_age_ms"]) for one in voters)
+    )
+
+
+def is_heard(age_ms: int | None) -> bool:
+    return age_ms is not None and age_ms < HEARD_MS
+
+
+def has_answers_of_all(cluster: LocalCluster, address: str) -> bool:
+    """Whether this node has the addresses and the sizes of all nodes, none of which took too long to say them."""
+    nodes = ask(address, "/v1/nodes?sizes=true")[1]["nodes"]
+    return [node["admin"] for node in nodes] == [[one] for one in addresses(cluster)] and all(
+        node["log_dirs"] and node["log_dirs"][0]["log_bytes"] is not None for node in nodes
+    )
+
+
+def has_high_watermarks(address: str, topic: str, expected: list[int]) -> bool:
+    """Whether these are said, by partition: None is said of a leader that has to hear of the topic first."""
+    _, told = ask(address, f"/v1/topics?topic={topic}")
+    return [one["high_watermark"] for one in told["topics"][0]["partitions"]] == expected
+
+
+def is_moved(address: str, topic: str, brokers: set[int]) -> bool:
+    """Whether the replicas are on these brokers, and nothing moves any more."""
+    _, told = ask(address, f"/v1/topics?topic={topic}")
+    is_there = all(set(one["replicas"]) == brokers for one in told["topics"][0]["partitions"])
+    return is_there and ask(address, "/v1/reassignments")[1]["count"] == 0
+
+
 def test_every_node_tells_of_quorum_nodes_and_topics(cluster: LocalCluster) -> None:
     create(cluster, "seen", 3)
-    quorums = [ask(address, "/v1/quorum")[1] for address in addresses(cluster)]
-    assert {(one["leader_id"], one["is_known_by_leader"]) for one in quorums} == {(quorums[0]["leader_id"], True)}
+    wait_for(partial(has_whole_quorum, cluster), "all nodes know the same leader")
     for address in addresses(cluster):
+        # A change is known to the node that answered it; the others learn it from the log.
+        wait_for(partial(has_topic, address, "seen"), "the node has the topic")
+        wait_for(partial(has_answers_of_all, cluster, address), "all nodes answer the one that is asked")
         status, told = ask(address, "/v1/nodes?sizes=true")
         assert status == 200
-        assert [node["admin"] for node in told["nodes"]] == [[one] for one in addresses(cluster)]
-        assert all(node["log_dirs"][0]["log_bytes"] is not None for node in told["nodes"])
         assert sum(node["leader_count"] for node in told["nodes"]) >= 3
-        wait_for(partial(has_topic, address, "seen"), "the node has the topic")
-        _, told = ask(address, "/v1/topics?topic=seen")
-        assert [one["high_watermark"] for one in told["topics"][0]["partitions"]] == [0, 0, 0]
+        wait_for(partial(has_high_watermarks, address, "seen", [0, 0, 0]), "the leaders say where the partitions end")
         other = next(node.id for node in cluster.nodes.values() if node.admin != address)
         assert ask(address, f"/v1/configs/broker/{other}?keys=node.id")[1]["configs"][0]["value"] == str(other)
 
 
 def test_the_quorum_is_handed_over_and_has_snapshots_at_any_node(cluster: LocalCluster) -> None:
+    wait_for(partial(has_whole_quorum, cluster), "all nodes know the same leader")
     for address, target_id in zip(addresses(cluster), (2, 3, 1), strict=True):
         assert ask(address, "/v1/quorum/transfer", method="POST", body={"to": target_id}) == (
             200,
@@ -105,23 +144,35 @@ def test_the_quorum_is_handed_over_and_has_snapshots_at_any_node(cluster: LocalC
 
 def test_a_broker_is_drained_by_any_node_and_its_partitions_are_moved(cluster: LocalCluster) -> None:
     create(cluster, "moved", 3, 2)
+    # A change is known to the node that answered it; the others learn it from the log, so each is waited for.
     first, second, third = addresses(cluster)
-    wait_for(lambda: ask(second, "/v1/topics?topic=moved")[0] == 200, "the node has the topic")
+    wait_for(partial(has_topic, second, "moved"), "the node has the topic")
     status, drained = ask(second, "/v1/brokers/3/maintenance", method="PUT", body={})
     assert (status, drained["is_drained"]) == (200, True)
-    wait_for(lambda: ask(first, "/v1/brokers/3/maintenance")[1]["leadership_count"] == 0, "it leads nothing")
-    wait_for(lambda: ask(first, "/v1/brokers/3/maintenance")[1]["may_stop"], "it may be stopped")
-    assert [one["kind"] for one in ask(third, "/ready")[1]["warnings"]] == ["drained"]
-    _, plan = ask(
-        first, "/v1/reassignments", method="POST", body={"topics": ["moved"], "brokers": [1, 2], "validate_only": True}
-    )
+
+    def may_stop() -> bool:
+        state = ask(first, "/v1/brokers/3/maintenance")[1]
+        return bool(state["is_drained"] and state["leadership_count"] == 0 and state["may_stop"])
+
+    def kinds() -> list[str]:
+        return [one["kind"] for one in ask(third, "/ready")[1]["warnings"]]
+
+    wait_for(may_stop, lambda: f"it may be stopped: {ask(first, '/v1/brokers/3/maintenance')}")
+    wait_for(lambda: kinds() == ["drained"], lambda: f"the only warning is that a broker is drained: {kinds()}")
+    wanted = {"topics": ["moved"], "brokers": [1, 2]}
+
+    def planned() -> Any:
+        return ask(first, "/v1/reassignments", method="POST", body={**wanted, "validate_only": True})[1]
+
+    # A leader tells how much it has once its replica is there.
+    wait_for(lambda: planned()["bytes_to_copy"] == 0, lambda: f"nothing is to be copied: {planned()}")
+    plan = planned()
     assert plan["move_count"] > 0
-    assert (plan["begun_count"], plan["bytes_to_copy"]) == (0, 0)
-    _, begun = ask(third, "/v1/reassignments", method="POST", body={"topics": ["moved"], "brokers": [1, 2]})
+    assert plan["begun_count"] == 0
+    _, begun = ask(third, "/v1/reassignments", method="POST", body=wanted)
     assert (begun["begun_count"], begun["results"]) == (plan["move_count"], [])
-    wait_for(lambda: not ask(first, "/v1/reassignments")[1]["count"], "the moves have ended")
-    _, told = ask(third, "/v1/topics?topic=moved")
-    assert all(set(one["replicas"]) == {1, 2} for one in told["topics"][0]["partitions"])
+    for address in (first, second, third):
+        wait_for(partial(is_moved, address, "moved", {1, 2}), "the moves have ended")
     assert not ask(first, "/v1/brokers/3/maintenance", method="DELETE")[1]["is_drained"]
 
 
@@ -182,7 +233,9 @@ def test_every_command_of_the_documentation_works(cluster: LocalCluster) -> None
         "ADMIN": addresses(cluster)[0],
         "CLUSTER_ID": told["data"][0]["cluster_id"],
     }
-    wait_for(lambda: ask(addresses(cluster)[0], "/v1/topics?topic=payments")[0] == 200, "the node has the topic")
+    wait_for(partial(has_whole_quorum, cluster), "all nodes know the same leader")
+    wait_for(partial(has_topic, addresses(cluster)[0], "payments"), "the node has the topic")
+    wait_for(partial(has_high_watermarks, addresses(cluster)[0], "payments", [0, 0, 0]), "its leaders have it")
     blocks = re.findall(r"^```sh\n(.*?)^```", HTTP_API.read_text(), re.MULTILINE | re.DOTALL)
     lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines() if line.startswith("curl ")]
     assert lines

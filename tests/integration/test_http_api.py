@@ -89,7 +89,9 @@ def run_guide(cluster: LocalCluster) -> None:
     lines = [line for block in BLOCK.findall(GUIDE.read_text()) for line in block.splitlines()]
     assert len([line for line in lines if "curl" in line]) > 30
     assert lines.pop(0).startswith("NODE=")
-    script = ["set -eu", 'curl() { command curl --silent --show-error --fail-with-body "$@"; }', *lines]
+    # Another try may mend a 503: the leader of a new partition has to hear of it first. curl waits 1 s, 2 s, 4 s …
+    options = "--silent --show-error --fail-with-body --retry 5"
+    script = ["set -eu", f'curl() {{ command curl {options} "$@"; }}', *lines]
     done = subprocess.run(
         ["sh", "-c", "\n".join(script)],
         env={**os.environ, "NODE": str(cluster.nodes[2].admin)},

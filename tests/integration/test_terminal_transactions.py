@@ -8,10 +8,11 @@ from collections.abc import Callable
 import pytest
 from click.testing import Result
 from confluent_kafka import Producer
+from waiting import wait_for
 
 pytestmark = pytest.mark.integration
 Penstock = Callable[..., Result]
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 def begun(bootstrap: str, topic: str) -> Producer:
@@ -44,8 +45,13 @@ def test_open_transactions_are_listed_and_described(penstock: Penstock, bootstra
     assert f"{topic}-0" in lines[1]
 
     producer.commit_transaction(TIMEOUT_S)
-    (ended,) = json.loads(penstock("transactions", "describe", topic, "--json").stdout)["transactions"]
-    assert (ended["started_ms"], ended["partitions"]) == (None, [])
+
+    def is_complete() -> bool:
+        (ended,) = json.loads(penstock("transactions", "describe", topic, "--json").stdout)["transactions"]
+        return (ended["started_ms"], ended["partitions"]) == (None, [])
+
+    # A commit is answered once it is decided; the markers are written afterwards.
+    wait_for(is_complete, "the markers are written")
     assert topic not in listed("--state", "Ongoing")
 
 
