@@ -3,6 +3,10 @@
 An input is a record that was acknowledged or read; what an output is of, its value says: [input key, input value].
 One input has one output. In an output partition the outputs of an input partition are in its order: its records are
 consumed in order, and a member that lost the partition can commit no more (KIP-447).
+
+Copiers tell how far they came: what a transaction `copy` took in, and what their group had `committed` in the end. An
+input behind all of that is not lost, as nothing has said that it was consumed; that it was to be is no matter of
+exactly once.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..histories.operation import History
+from ..histories.operation import History, Pair
 from .finding import Checked, Findings
 from .micro_operations import NO_FINAL_READS, has_final_polls, polled, sent
 
@@ -37,10 +41,21 @@ class _Copies:
     failed: dict[_Source, int] = field(default_factory=dict)
     unknown: set[_Source] = field(default_factory=set)
     outputs: dict[_Source, list[_Output]] = field(default_factory=dict)
+    # The next offset behind what copiers came to, by input key.
+    reached: dict[str, int] = field(default_factory=dict)
+    # Whether one of them told at the end what the group has committed; else it may have come further than is known.
+    has_committed: bool = False
+
+    def why_not_lost(self, key: str, one: _Input) -> str | None:
+        """A sentence for an input that no copier came to; None for one that has to have an output."""
+        reached = self.reached.get(key, 0)
+        if not self.has_committed or one.offset is None or one.offset < reached:
+            return None
+        return f"no copier came to it: the group has committed {key} up to {reached} in the end"
 
 
 def check_exactly_once(history: History) -> Checked:
-    """Operations `send` into input keys, `poll` of output keys and, if wanted, of input keys."""
+    """Operations `send` into input keys, `poll` of output keys and, if wanted, of input keys; `copy`, `committed`."""
     findings = Findings()
     copies = _read(history, findings)
     for source, outputs in copies.outputs.items():
@@ -58,12 +73,13 @@ def check_exactly_once(history: History) -> Checked:
             findings.add("G1a", message, [copies.failed[source], *proof], key=source[0])
         else:
             findings.add("unexpected", f"{places} is an output of {name}, which was never sent", proof, key=source[0])
-    why_allowed = None if has_final_polls(history) else NO_FINAL_READS
+    without_final_reads = None if has_final_polls(history) else NO_FINAL_READS
     missing = 0
     for source, one in copies.inputs.items():
         if source not in copies.outputs:
             missing += 1
             message = f"{source[1]} of {source[0]} has no output"
+            why_allowed = without_final_reads or copies.why_not_lost(source[0], one)
             findings.add("lost-output", message, (one.event,), key=source[0], why_allowed=why_allowed)
     _check_orders(copies, findings)
     return findings.checked(
@@ -81,6 +97,9 @@ def _read(history: History, findings: Findings) -> _Copies:
     # What each place of the output holds, and where that was read first.
     places: dict[tuple[str, int], tuple[_Source, int]] = {}
     for pair in history.pairs():
+        if pair.invocation.f in ("copy", "committed"):
+            _note_reached(copies, pair)
+            continue
         for key, value, offset in sent(pair):
             source = key, value
             if pair.outcome == "fail":
@@ -104,6 +123,19 @@ def _read(history: History, findings: Findings) -> _Copies:
                 message = f"{key} at {offset} is read as {list(known[0])} and as {list(output_of)}"
                 findings.add("inconsistent-offsets", message, (known[1], pair.index), key=key)
     return copies
+
+
+def _note_reached(copies: _Copies, pair: Pair) -> None:
+    """`copy` has [first offset, next offset] by key, `committed` the next one."""
+    is_done = pair.outcome == "ok"
+    if pair.invocation.f == "committed":
+        copies.has_committed = copies.has_committed or is_done
+        ends = dict(pair.value) if is_done else {}
+    else:
+        # A copier begins where others have committed up to, whatever becomes of its own transaction.
+        ends = {key: place[is_done] for key, place in pair.value.items()}
+    for key, end in ends.items():
+        copies.reached[key] = max(copies.reached.get(key, 0), end)
 
 
 def _check_orders(copies: _Copies, findings: Findings) -> None:

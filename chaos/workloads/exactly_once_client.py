@@ -101,9 +101,18 @@ class Copier(Client):
         """Whether the group has committed all of the input: what it did not come to has no output, and is not lost."""
         deadline_s = clock.monotonic_s() + _FINISH_S
         ends = find_ends(self.options.bootstrap, self.options.keys, deadline_s=deadline_s)
-        return ends is not None and clock.wait_until(
+        is_done = ends is not None and clock.wait_until(
             lambda: self._has_committed(ends), timeout_s=deadline_s - clock.monotonic_s(), interval_s=_PAUSE_S
         )
+        self.perform("committed", self.options.keys, self._committed, final=True)
+        return is_done
+
+    def _committed(self) -> dict[str, int]:
+        """Raises NotDoneError."""
+        committed = find_committed(self.options.bootstrap, self._group, self.options.keys)
+        if committed is None:
+            raise NotDoneError("no coordinator told what the group has committed")
+        return committed
 
     def _has_committed(self, ends: Mapping[str, int]) -> bool:
         committed = find_committed(self.options.bootstrap, self._group, list(ends))

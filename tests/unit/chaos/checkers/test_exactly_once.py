@@ -49,6 +49,50 @@ def test_an_input_without_output_is_lost_once_everything_was_read() -> None:
     assert found(planted(*only_one, *polled(("t-out-0", 0, ONE), final=False))) == [("lost-output", True, (3,))]
 
 
+def copied(first: int, next_: int, kind: str) -> list[Any]:
+    done = None if kind == "fail" else {"t-0": [first, next_]}
+    return [(2, "copy", "invoke", {"t-0": [first, next_]}), (2, "copy", kind, done)]
+
+
+def committed(offset: int, kind: str = "ok") -> list[Any]:
+    done = {"t-0": offset} if kind == "ok" else None
+    return [(3, "committed", "invoke", ["t-0"], "final"), (3, "committed", kind, done, "final")]
+
+
+def test_an_input_that_no_copier_came_to_is_not_lost() -> None:
+    """The second one is not copied: both were acknowledged, and the output has the first."""
+    inputs, outputs = [*sent(1, 0), *sent(2, 1)], polled(("t-out-0", 0, ONE))
+    history = planted(*inputs, *copied(0, 1, "ok"), *outputs, *committed(1))
+    assert found(history) == [("lost-output", True, (3,))]
+    (finding,) = check_exactly_once(history).findings
+    assert finding.why_allowed == "no copier came to it: the group has committed t-0 up to 1 in the end"
+    # It was about to come to it, and did not, or is not known to have.
+    for kind in ("fail", "info"):
+        tried = planted(*inputs, *copied(0, 1, "ok"), *copied(1, 2, kind), *outputs, *committed(1))
+        assert found(tried) == [("lost-output", True, (3,))]
+
+
+def test_an_input_that_a_copier_came_to_is_lost() -> None:
+    inputs, outputs = [*sent(1, 0), *sent(2, 1)], polled(("t-out-0", 0, ONE))
+    for told in (
+        # The group has committed past it, whatever became of the copy.
+        [*copied(1, 2, "info"), *committed(2)],
+        # The copy was committed, though the group has forgotten.
+        [*copied(0, 2, "ok"), *committed(0)],
+        # A copier began behind it.
+        [*copied(2, 3, "fail"), *committed(1)],
+    ):
+        assert found(planted(*inputs, *outputs, *told)) == [("lost-output", False, (3,))]
+
+
+def test_without_what_the_group_has_committed_every_input_has_to_have_an_output() -> None:
+    """It may have come further than its copies tell: one of unknown outcome is committed, perhaps, with its offsets."""
+    inputs, outputs = [*sent(1, 0), *sent(2, 1)], polled(("t-out-0", 0, ONE))
+    for told in ([], committed(0, "fail")):
+        history = planted(*inputs, *copied(0, 1, "ok"), *copied(1, 2, "info"), *outputs, *told)
+        assert found(history) == [("lost-output", False, (3,))]
+
+
 def test_an_input_whose_send_has_no_outcome_may_have_an_output_unless_it_was_read() -> None:
     unknown = sent(1, None, "info")
     assert not found(planted(*unknown, *polled()))

@@ -156,7 +156,10 @@ def test_copiers_are_done_when_their_group_has_committed_all_of_the_input(
     monkeypatch.setattr(exactly_once_client, "find_ends", lambda *_, **__: {"t-0": 9})
     told = None if committed is None else {"t-0": committed}
     monkeypatch.setattr(exactly_once_client, "find_committed", lambda *_: told)
-    assert make(Copier, ScriptedSession({})).final() is is_done
+    copier = make(Copier, ScriptedSession({}))
+    assert copier.final() is is_done
+    # It says how far the group came, or that it does not know.
+    assert completions(copier) == [("fail", copier.options.keys) if told is None else ("ok", told)]
 
 
 @pytest.mark.parametrize("code", [ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.INVALID_PARTITIONS])
