@@ -30,7 +30,8 @@ from penstock.chaos.workloads.catalogue import WORKLOADS
 from penstock.local.apache_kafka.jars import KafkaJars
 from penstock.local.cluster import LocalCluster
 
-pytestmark = pytest.mark.integration
+# Each run waits twice, and names what it waits for.
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 CHECKS: Final[Mapping[str, Callable[[History], None]]] = {
     "queue": check_queue,

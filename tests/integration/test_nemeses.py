@@ -140,7 +140,9 @@ def test_faults_of_links_take_hold_and_end_though_nodes_die_meanwhile(tmp_path: 
     events = sorted((event for event in nemesis.operations if event.f != "canary"), key=lambda event: event.time)
     assert [(event.f, phase) for event in events for phase in event.value] == told_of(schedule)
     canaries = [event.value for event in nemesis.operations if event.f == "canary"]
-    assert {canary["during"] for canary in canaries if not canary["works"]} == {"partition"}
+    silent_during = {canary["during"] for canary in canaries if not canary["works"]}
+    # On a slow or narrow link of a busy machine a request may take longer than a canary is waited for.
+    assert silent_during - {"slow-link", "bandwidth"} == {"partition"}
     assert not any(canary["works"] for canary in canaries if canary["during"] == "partition")
 
 
