@@ -2,7 +2,8 @@
 
 Each fault is two `info` events of its kind: `{"begin": {…}}` when it has begun, `{"end": {…}}` when it is mended. In
 both is the fault as data with what it hit; `"took_hold": false` beside them, and a sentence in `error`, where proof is
-missing. Canaries are events of their own (`link_act.py`). At the end all is healed, and every node serves again.
+missing. Canaries are events of their own (`link_act.py`). At the end all is healed, and every node serves again, those
+too that ended by themselves.
 """
 
 from __future__ import annotations
@@ -120,8 +121,12 @@ class Nemesis:
         finally:
             for doing in open_.values():
                 self._tell(doing, "end", doing.act.end)
-        self._heal()
+        if self._schedule.steps:
+            self._heal()
         self._is_ended.wait(max(0.0, begun_s + lag_s + self._schedule.length_s - clock.monotonic_s()))
+        if any(self._target.state(node) == "down" for node in self._target.view(with_leaders=False).nodes):
+            # It ended by itself in the last quiet time.
+            self._heal()
 
     def _act(self, number: int, fault: Fault) -> Act:
         # Whom a fault hits depends on the seed and its place in the schedule, not on how long others took.

@@ -99,7 +99,8 @@ def _carry_out(
         stack.enter_context(cluster.sampler(folder.samples, topics, start_ns))
         stack.enter_context(clients)
         say(f"{len(clients)} clients of the workload {workload.name} for {schedule.length_s:g} s")
-        if schedule.steps:
+        # Without faults, too: a node that ends by itself is started again.
+        if record.bootstrap is None or schedule.steps:
             path = folder.clients / "nemesis.jsonl"
             nemesis = Nemesis(schedule, cluster.target(topics), path=path, start_ns=start_ns)
             try:

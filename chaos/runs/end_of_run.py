@@ -17,6 +17,8 @@ from ..nemeses.limits import ENDING
 NOT_WHOLE = "not-whole"
 CLIENT_FAILURE = "client-failure"
 NODE_ENDED = "node-ended"
+# Of a log, in the sentence of a finding.
+_LINES: Final = 3
 # A node stops so, with a sentence, when its disk fails; it may still be stopping when the fault is over.
 _STOPPED: Final = 1
 _STOPPING_NS: Final = 10_000_000_000
@@ -50,10 +52,15 @@ def end_of_run(end: EndOfRun) -> Checker:
             fault = next((span for span in spans if span.may_end(node)), None)
             findings.add(
                 NODE_ENDED,
-                f"{node.sentence}\n{node.log_tail}".rstrip(),
+                "\n".join([node.sentence, *node.log_tail.splitlines()[-_LINES:]]),
                 () if fault is None else fault.events,
                 why_allowed=None if fault is None else f"A node may stop when its disk fails: {fault.kind} hit it.",
-                detail={"node": node.node, "time_ns": node.time, "exit_status": node.exit_status},
+                detail={
+                    "node": node.node,
+                    "time_ns": node.time,
+                    "exit_status": node.exit_status,
+                    "log_tail": node.log_tail,
+                },
             )
         for lack in end.lacks:
             findings.add(NOT_WHOLE, f"long after everything had healed, {lack}", ())

@@ -114,8 +114,8 @@ def test_a_run_that_is_terminated_leaves_no_process(tmp_path: Path) -> None:
 
 
 def test_a_node_that_crashes_is_a_finding(tmp_path: Path) -> None:
-    """Killed behind the back of the run, while another fault holds; the run starts it again when all heals."""
-    words = ("run", "--workload", "counter", "--nemesis", "clock-bump", "--time", "15", "--seed", "3", "--out", "run")
+    """Killed behind the back of a run without faults; the run starts it again at the end."""
+    words = ("run", "--workload", "counter", "--time", "10", "--seed", "3", "--out", "run")
     command = [sys.executable, "-P", "-m", "penstock", "chaos", *words]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         try:

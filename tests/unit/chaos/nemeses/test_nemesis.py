@@ -447,6 +447,28 @@ def test_what_is_damaged_out_of_sync_is_written_so_though_the_damage_failed(tmp_
     assert begin.value["begin"] | {"kind": ""} == {"kind": "", "selector": "2", "nodes": [2], "in_sync": False}
 
 
+def test_a_node_that_ends_by_itself_when_all_has_healed_is_started_at_the_end(tmp_path: Path) -> None:
+    class Crashing(FakeTarget):
+        def wait_ready(self, nodes: Sequence[int], *, timeout_s: float) -> None:
+            super().wait_ready(nodes, timeout_s=timeout_s)
+            if self.done.count(("ready", nodes)) == 1:
+                self.states[3] = "down"
+
+    target = Crashing()
+    carry_out(target, tmp_path, Pause(selector="1"))
+    assert target.done[2:] == [("ready", (1, 2, 3)), ("start", 3), ("ready", (1, 2, 3))]
+
+
+def test_without_faults_a_node_that_ends_by_itself_is_started_at_the_end(tmp_path: Path) -> None:
+    target = FakeTarget()
+    target.states[3] = "down"
+    schedule = Schedule(length_s=0.05)
+    with Nemesis(schedule, target, path=tmp_path / "nemesis.jsonl", start_ns=clock.monotonic_ns()) as nemesis:
+        nemesis.wait(timeout_s=DEADLINE_S)
+    assert target.done == [("start", 3), ("ready", (1, 2, 3))]
+    assert nemesis.operations == []
+
+
 def test_an_end_before_its_time_mends_what_holds(tmp_path: Path) -> None:
     target = FakeTarget()
     steps = Step(0, 100, Kill(selector="1")), Step(0, 100, Partition(selector="2>3"))

@@ -50,6 +50,15 @@ def test_a_node_that_ended_by_itself_is_a_finding_with_its_status_and_the_end_of
     (finding,) = end_of_run(ended(2, 15, -11))(EMPTY).findings
     assert (finding.type, finding.allowed) == ("node-ended", False)
     assert finding.message == "node 2 ended by itself (exit status -11)\n  its last line"
+    assert finding.detail == {"node": 2, "time_ns": 15 * SECOND_NS, "exit_status": -11, "log_tail": "  its last line"}
+
+
+def test_the_sentence_has_few_lines_of_the_log_and_its_detail_has_all() -> None:
+    told = "\n".join(map(str, range(9)))
+    node = EndedNode(node=2, time=1, exit_status=1, sentence="node 2 ended by itself", log_tail=told)
+    (finding,) = end_of_run(EndOfRun(ended=(node,)))(EMPTY).findings
+    assert finding.message == "node 2 ended by itself\n6\n7\n8"
+    assert finding.detail["log_tail"] == told
 
 
 @pytest.mark.parametrize("kind", ["disk-error", "disk-full", "no-descriptors"])
