@@ -2,7 +2,7 @@
 
 Broken versions: `KafkaTruncateToHighWatermark`, `Kip101`, `Kip279`, `Kip320FirstTry` (hachikuji/kafka-specification).
 Checks: the lines marked CHECK of `kafka_replication_kip_966` (Vanlightly/kafka-tlaplus). `RaftFsync` has what must be
-synced before what (Vanlightly/raft-tlaplus). `calibration.SPECIFIED` says which mutant is which; some of them are in
+synced before what (Vanlightly/raft-tlaplus). `forms.SPECIFIED` says which mutant is which; some of them are in
 other modules.
 """
 

@@ -24,8 +24,8 @@ def calibrate(only: tuple[str, ...], seeds_max: int, jobs: int, is_json: bool) -
     Each has its own directed runs, from seed 0 on, and must break what it is known to break. Where random runs hardly
     find one, the unit test that is about it runs instead. Exit status 1 when one survives.
     """
-    from ..mutants.calibration import BUGS
     from ..mutants.calibration import calibrate as look_for
+    from ..mutants.forms import BUGS
 
     unknown = sorted(set(only) - BUGS.keys())
     if unknown:

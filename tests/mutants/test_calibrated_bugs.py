@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 import pytest
 from directed_tests import failures_with
 
-from penstock.chaos.mutants.calibration import UNIT_TESTS
+from penstock.chaos.mutants.forms import UNIT_TESTS
 from penstock.chaos.mutants.known_bugs import NAMES, applied
 from penstock.chaos.mutants.quorum_mutants import mutant_named
 

@@ -3,7 +3,7 @@
 import pytest
 from directed_tests import failures_with
 
-from penstock.chaos.mutants.calibration import UNIT_TESTS
+from penstock.chaos.mutants.forms import UNIT_TESTS
 from penstock.chaos.mutants.known_bugs import applied
 from penstock.chaos.mutants.reported_mutants import BUGS
 
@@ -19,7 +19,7 @@ CAUGHT_BY = {
     "test_a_read_that_fails_is_tried_again_and_loading_begins_anew",
     "fetch-begins-behind-the-batch": "broker/apis/test_fetch.py::test_fetch_inside_a_batch_returns_the_whole_batch",
 }
-"""Those that have directed runs; the others are in `calibration.UNIT_TESTS`."""
+"""Those that have directed runs; the others are in `forms.UNIT_TESTS`."""
 
 
 def test_every_mutant_has_its_test() -> None:

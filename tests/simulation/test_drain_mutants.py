@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from penstock.chaos.mutants.calibration import FORMS
 from penstock.chaos.mutants.drain_mutants import BUGS
+from penstock.chaos.mutants.forms import FORMS
 from penstock.chaos.simulation.cluster.command import child_command, child_environment
 
 SHAPE = ("--nodes", "3", "--brokers", "0", "--log-dirs", "1", "--members", "0", "--no-transactions")

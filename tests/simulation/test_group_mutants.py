@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from penstock.chaos.mutants.calibration import FORMS
+from penstock.chaos.mutants.forms import FORMS
 from penstock.chaos.mutants.group_mutants import BUGS
 from penstock.chaos.simulation.cluster.command import child_command, child_environment
 

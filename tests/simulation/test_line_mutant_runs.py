@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.chaos.mutants.calibration import FORMS
+from penstock.chaos.mutants.forms import FORMS
 from penstock.chaos.mutants.line_mutants import BUGS
 from penstock.chaos.simulation.cluster.command import child_command, child_environment
 

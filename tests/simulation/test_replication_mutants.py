@@ -8,7 +8,7 @@ import sys
 import pytest
 from replication_stories import PROGRAM, STORIES, story_environment
 
-from penstock.chaos.mutants.calibration import FORMS
+from penstock.chaos.mutants.forms import FORMS
 from penstock.chaos.mutants.replication_mutants import BUGS
 from penstock.chaos.simulation.cluster.command import child_command, child_environment
 

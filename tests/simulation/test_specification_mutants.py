@@ -1,10 +1,11 @@
-"""Directed runs find bugs that specifications show, by what they break (`chaos/mutants/calibration.py`)."""
+"""Directed runs find bugs that specifications show, by what they break (`chaos/mutants/forms.py`)."""
 
 import os
 
 import pytest
 
-from penstock.chaos.mutants.calibration import FORMS, calibrate
+from penstock.chaos.mutants.calibration import calibrate
+from penstock.chaos.mutants.forms import FORMS
 from penstock.chaos.mutants.specification_mutants import BUGS
 
 IS_SOAK = os.environ.get("PENSTOCK_TEST_PROFILE") == "soak"

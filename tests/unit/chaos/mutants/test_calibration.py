@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from penstock.chaos.mutants import calibration
-from penstock.chaos.mutants.calibration import BUGS, FORMS, SPECIFIED, UNIT_TESTS, Form, caught_by
+from penstock.chaos.mutants.forms import BUGS, FORMS, SPECIFIED, UNIT_TESTS, Form, caught_by
 from penstock.chaos.mutants.known_bugs import NAMES
 from penstock.chaos.mutants.quorum_mutants import MUTANTS
 from penstock.chaos.runs.calibrate_command import calibrate

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from penstock.chaos.mutants import reported_mutants
-from penstock.chaos.mutants.calibration import BUGS
+from penstock.chaos.mutants.forms import BUGS
 
 ROOT = Path(__file__).parents[4]
 PAGE = (ROOT / "docs" / "known-bugs.md").read_text()
