@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import Final
 
 from ..simulation.cluster.command import child_command, child_environment
-from .forms import BUGS, FORMS, UNIT_TESTS, Form, caught_by
+from .forms import BUGS, FORMS, STORIES, UNIT_TESTS, Form, caught_by
 
 _SHAPE: Final = ("--nodes", "3", "--brokers", "0", "--log-dirs", "1", "--faults-s", "8")
 _QUORUM_RUN: Final = "penstock.chaos.simulation.quorum_run"
-_UNIT_TESTS: Final = Path(__file__).parents[2] / "tests" / "mutants" / "test_calibrated_bugs.py"
+_TESTS: Final = Path(__file__).parents[2] / "tests"
+_UNIT_TESTS: Final = _TESTS / "mutants" / "test_calibrated_bugs.py"
+_STORY_PROGRAM: Final = _TESTS / "helpers" / "story_program.py"
+_NO_TESTS: Final = "the tests are not here"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +42,8 @@ def calibrate(name: str, *, seeds_max: int) -> Caught:
     bug = BUGS[name]
     if name in UNIT_TESTS:
         return _by_unit_test(name, bug)
+    if name in STORIES:
+        return _by_story(name, bug)
     form = FORMS[name]
     command = _command(name, form, first=0, seeds=seeds_max)
     child = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=False)
@@ -69,15 +74,37 @@ def _command(mutant: str | None, form: Form, *, first: int, seeds: int) -> list[
     return [*child_command(*options, *_SHAPE, *form.options.split())]
 
 
+def _by_story(name: str, bug: str) -> Caught:
+    """Stories are told by the tests, as unit tests are."""
+    story = STORIES[name]
+    by = caught_by(name)
+    if not _STORY_PROGRAM.exists():
+        return Caught(mutant=name, bug=bug, is_caught=False, by=by, runs=None, broken=_NO_TESTS)
+    told = _tell(story.name, name)
+    found = re.search(story.breaks, told.stdout + told.stderr)
+    without = _tell(story.name)
+    is_clean = without.returncode == 0 and re.search(story.breaks, without.stdout) is None
+    if found is None:
+        reason = "survived" if told.returncode == 0 else f"found as something else: {told.stderr.strip()[-500:]}"
+    else:
+        reason = found[0] if is_clean else "the story is not clean without it either"
+    return Caught(mutant=name, bug=bug, is_caught=found is not None and is_clean, by=by, runs=1, broken=reason)
+
+
+def _tell(*arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**child_environment(), "PYTHONPATH": str(_STORY_PROGRAM.parent)}
+    command = [sys.executable, "-W", "ignore", str(_STORY_PROGRAM), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
 def _by_unit_test(name: str, bug: str) -> Caught:
     """Where the tests are, the one that is about it runs; an installed package has none, and cannot say."""
     by = caught_by(name)
     if not _UNIT_TESTS.exists():
-        return Caught(mutant=name, bug=bug, is_caught=False, by=by, runs=None, broken="the tests are not here")
+        return Caught(mutant=name, bug=bug, is_caught=False, by=by, runs=None, broken=_NO_TESTS)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command.append(f"{_UNIT_TESTS}::test_the_test_that_is_about_a_bug_catches_it[{name}]")
-    folder = _UNIT_TESTS.parents[2]
-    child = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    child = subprocess.run(command, cwd=_TESTS.parent, capture_output=True, text=True, check=False)
     is_caught = child.returncode == 0
     broken = "the test fails" if is_caught else child.stdout.strip()[-500:]
     return Caught(mutant=name, bug=bug, is_caught=is_caught, by=by, runs=None, broken=broken)

@@ -1,4 +1,4 @@
-"""The form in which each known bug is looked for: directed runs and what the bug breaks in them, or a unit test."""
+"""The form in which each known bug is looked for: runs or a story, and what it breaks in them, or a unit test."""
 
 from __future__ import annotations
 
@@ -33,6 +33,14 @@ class Form:
     engine: Literal["cluster", "quorum"] = "cluster"
 
 
+@dataclass(frozen=True, slots=True)
+class BrokenStory:
+    """A run of whole nodes in which step after step is directed (`tests/helpers/story_program.py` tells it by name)."""
+
+    name: str
+    breaks: str
+
+
 def _quorum(breaks: str, options: str = "--faults-s 12") -> Form:
     return Form(options, breaks, "quorum")
 
@@ -40,7 +48,6 @@ def _quorum(breaks: str, options: str = "--faults-s 12") -> Form:
 _OF_REPLICATION: Final = {
     "truncate-to-high-watermark": Form(f"{_PLAIN} faults", r"StrongIsr: |Committed: |LOST: "),
     "acknowledge-at-append": Form(f"{_PLAIN} faults", r"was acknowledged at offset \d+ of partition \d+, which is"),
-    "no-broker-epoch-check": Form(f"{_PLAIN} faults", r"StrongIsr: "),
     "no-partition-epoch-compare": Form(f"{_PLAIN} faults", r"MaximalIsr: |StrongIsr: "),
     "committed-isr-only": Form(f"{_PLAIN} faults", r"StrongIsr: "),
     "follower-not-fenced": Form(f"{_PLAIN} faults", r"StrongIsr: |Committed: |LogMatching: "),
@@ -96,7 +103,6 @@ _OF_LINES: Final = {
         r"TORN: |LOST: |STUCK: |ABORTED_READ: |INPUT_TWICE: |no marker ends |not live after healing",
     ),
     "pending-offset-wins": Form(f"{_TRANSACTIONS} races", r"OFFSET: "),
-    "older-member-epoch-commits": Form(f"{_MEMBERS} zombies", r"a zombie was not refused: commit of "),
     "join-behind-the-epoch-start": Form(f"{_PLAIN} elections", r"Joining: |StrongIsr: "),
     "refused-not-remembered": Form(f"{_PLAIN} faults", r"was told OUT_OF_ORDER_SEQUENCE_NUMBER of sequence "),
     "deleted-producers-unknown": Form(f"{_PLAIN} deletes", r"Producers: .* knows None of producer |SEQUENCES: "),
@@ -106,7 +112,6 @@ _OF_LINES: Final = {
 }
 _OF_SPECIFICATIONS: Final = {
     "earlier-start-registers": Form(f"{_PLAIN} faults", r"Another process has taken the place of this one as broker "),
-    "earlier-progress-counts": Form(f"{_PLAIN} elections", r"StrongIsr: "),
     "unheard-follower-counts": Form(f"{_PLAIN} faults", r"StrongIsr: "),
     "join-below-the-high-watermark": Form(f"{_PLAIN} faults", r"Joining: "),
     "answer-for-another-offset": Form(f"{_PLAIN} elections", r"Uncut: |Remembered: |LogMatching: |StrongIsr: "),
@@ -147,6 +152,23 @@ FORMS: Final[Mapping[str, Form]] = MappingProxyType(
     }
 )  # fmt: skip
 """By mutant."""
+STORIES: Final[Mapping[str, BrokenStory]] = MappingProxyType(
+    {
+        "no-broker-epoch-check": BrokenStory(
+            "kip_903_a_process_that_is_gone_does_not_join_the_isr",
+            r"StrongIsr: node \d is in the ISR .*, but lacks what is below 5, .* its log ends at 0",
+        ),
+        "earlier-progress-counts": BrokenStory(
+            "progress_of_an_earlier_leadership_does_not_count",
+            r"StrongIsr: node \d is in the ISR .*, but lacks what is below 5, .* its log ends at 3",
+        ),
+        "older-member-epoch-commits": BrokenStory(
+            "kip_1251_a_partition_is_not_committed_with_an_epoch_from_before_it_was_given",
+            r"two commits offset 0 with member epoch 3: committed\nthe group's offset is 0",
+        ),
+    }
+)
+"""Of bugs that take several things in one order, which random runs hardly do."""
 UNIT_TESTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "leader-epoch-not-compared": "broker/fetching/test_follower_session.py::"
@@ -223,6 +245,8 @@ BUGS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def caught_by(name: str) -> str:
-    """What is tried for a bug: engine and options of its directed runs, or its unit test. KeyError when unknown."""
-    form = FORMS.get(name)
-    return f"unit test: {UNIT_TESTS[name]}" if form is None else f"{form.engine}: {form.options}"
+    """What is tried for a bug: engine and options of its directed runs, its story, or its unit test. KeyError when
+    unknown."""
+    if name in FORMS:
+        return f"{FORMS[name].engine}: {FORMS[name].options}"
+    return f"story: {STORIES[name].name}" if name in STORIES else f"unit test: {UNIT_TESTS[name]}"

@@ -22,7 +22,8 @@ def calibrate(only: tuple[str, ...], seeds_max: int, jobs: int, is_json: bool) -
     """Put every known bug into simulated nodes, one after the other, and look whether it is found.
 
     Each has its own directed runs, from seed 0 on, and must break what it is known to break. Where random runs hardly
-    find one, the unit test that is about it runs instead. Exit status 1 when one survives.
+    find one, a directed story of whole nodes or the unit test that is about it runs instead. Exit status 1 when one
+    survives.
     """
     from ..mutants.calibration import calibrate as look_for
     from ..mutants.forms import BUGS

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from datetime import timedelta
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from kio.schema.create_topics.v7.request import (
@@ -48,6 +48,8 @@ from penstock.protocol.errors import CorruptData, ErrorCode
 from penstock.protocol.messages import Request
 from penstock.protocol.records import Record, read_records, write_batch
 from penstock.quorum.metadata.image import PartitionRegistration
+
+T = TypeVar("T")
 
 TOPIC = "t"
 ALL, LEADER_ONLY = -1, 1
@@ -315,8 +317,8 @@ class Scenario:
         answer = self._run(self._epoch_end(self._host(name), epoch, current_leader_epoch))
         self.say(f"a consumer asks {name}, in leader epoch {current_leader_epoch}, where epoch {epoch} ends: {answer}")
 
-    def _run(self, work: Coroutine[Any, Any, str]) -> str:
-        task: asyncio.Task[str] = self._client.run(lambda: self._loop.create_task(work))
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        task: asyncio.Task[T] = self._client.run(lambda: self._loop.create_task(work))
         self.until(task.done)
         return task.result()
 

@@ -1,31 +1,14 @@
-"""What each repair of Kafka's replication is for, step by step on whole nodes.
-
-`python replication_stories.py` tells them all, as one JSON object from name to text; with the name of a known bug and
-that of a story, that one as it goes with the bug in all nodes. It needs an interpreter of its
-own: of processes that are killed, tasks and connections are left that no process ends.
-"""
+"""What each repair of Kafka's replication is for, step by step on whole nodes."""
 
 from __future__ import annotations
 
-import gc
-import json
-import os
-import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 
 from replication_scenario import LEADER_ONLY, Scenario
 
-from penstock.chaos.mutants.known_bugs import applied
 from penstock.protocol.apis import ApiKey
 
-PROGRAM = __file__
 ALL_BROKERS = {"A", "B", "C"}
-
-
-def story_environment() -> Mapping[str, str]:
-    """For the interpreter that tells them."""
-    return {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "PYTHONHASHSEED": "0"}
 
 
 def kip_101_followers_do_not_cut_what_may_be_committed() -> Scenario:
@@ -241,6 +224,35 @@ def three_elections_in_three_epochs() -> Scenario:
     return it
 
 
+def progress_of_an_earlier_leadership_does_not_count() -> Scenario:
+    it = Scenario()
+    it.produce("A", 3)
+    it.settle()
+    it.cut_between("A", "B")
+    it.produce("A", 2, acks=LEADER_ONLY)
+    it.until(lambda: it.end_of("C") == 5)
+    it.say("-- A has heard that C has five records. B has three, and is in sync: only those are committed.")
+    it.cut("A")
+    it.until(lambda: it.leader == "B" and it.end_of("C") == 3)
+    it.heal()
+    it.until(lambda: it.isr == ALL_BROKERS)
+    it.settle()
+    it.show()
+    it.say("-- A will lead again, and has not heard C since then.")
+    it.cut_between("A", "C")
+    it.stop("B")
+    it.until(lambda: it.leader == "A")
+    it.produce("A", 2)
+    it.say("-- C does not have them. Only when it has been taken out of the ISR they are committed.")
+    it.pass_time(5.0)
+    it.show()
+    it.heal()
+    it.start("B")
+    it.until(lambda: it.isr == ALL_BROKERS)
+    it.show()
+    return it
+
+
 STORIES: tuple[Callable[[], Scenario], ...] = (
     kip_101_followers_do_not_cut_what_may_be_committed,
     kip_279_logs_part_in_epochs_that_the_leader_never_had,
@@ -252,19 +264,5 @@ STORIES: tuple[Callable[[], Scenario], ...] = (
     high_watermark_waits_for_the_maximal_isr,
     a_leader_is_isolated_with_its_clients,
     three_elections_in_three_epochs,
+    progress_of_an_earlier_leadership_does_not_count,
 )
-
-
-def main() -> None:
-    gc.disable()
-    if len(sys.argv) == 1:
-        json.dump({story.__name__: story().end() for story in STORIES}, sys.stdout)
-        return
-    mutant, name = sys.argv[1:]
-    with applied(mutant):
-        [story] = [story for story in STORIES if story.__name__ == name]
-        sys.stdout.write(story().end())
-
-
-if __name__ == "__main__":
-    main()

@@ -5,23 +5,16 @@ PENSTOCK_RECORD_STORIES=1 writes them anew.
 """
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
-from replication_stories import PROGRAM, STORIES, story_environment
-
-GOLDEN = Path(__file__).parents[1] / "golden" / "replication"
+from replication_stories import STORIES
+from story_program import golden_text, told
 
 
 @pytest.fixture(scope="module")
-def told() -> Mapping[str, str]:
-    child = subprocess.run(
-        [sys.executable, "-W", "ignore", PROGRAM], env=story_environment(), capture_output=True, text=True
-    )
+def texts() -> Mapping[str, str]:
+    child = told("replication")
     assert child.returncode == 0, child.stderr[-3000:]
     stories: Mapping[str, str] = json.loads(child.stdout)
     return stories
@@ -29,8 +22,5 @@ def told() -> Mapping[str, str]:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", [story.__name__ for story in STORIES])
-def test_story_comes_out_as_it_is_told(name: str, told: Mapping[str, str]) -> None:
-    golden = GOLDEN / f"{name}.txt"
-    if os.environ.get("PENSTOCK_RECORD_STORIES"):
-        golden.write_text(told[name])
-    assert told[name].splitlines() == golden.read_text().splitlines()
+def test_story_comes_out_as_it_is_told(name: str, texts: Mapping[str, str]) -> None:
+    assert texts[name].splitlines() == golden_text("replication", name, texts[name]).splitlines()
