@@ -9,7 +9,7 @@ too that ended by themselves.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,17 @@ from ...client import clock
 from ...local.errors import ClusterError
 from ..histories.operation import NEMESIS, Operation
 from .act import Act, NotTakenHoldError, Stage
-from .fault import ClockBump, ClockStrobe, Fault, LinkFault, NodeFault, OperatorFault, OrderedFault, RollingRestart
+from .fault import (
+    ClockBump,
+    ClockStrobe,
+    Fault,
+    Join,
+    LinkFault,
+    NodeFault,
+    OperatorFault,
+    OrderedFault,
+    RollingRestart,
+)
 from .link_act import LinkAct
 from .node_act import NodeAct, RollingRestartAct
 from .operator_act import operator_act
@@ -35,7 +45,8 @@ from .target import Target
 _ENCODER: Final = msgspec.json.Encoder()
 # For all nodes to serve clients again, once nothing is wrong any more.
 _READY_S: Final = 90.0
-_END, _BEGIN, _REPEAT = range(3)
+# By time; of the same time, ends come before beginnings.
+_END, _LATE_END, _BEGIN, _REPEAT = range(4)
 
 
 class Nemesis:
@@ -92,7 +103,6 @@ class Nemesis:
         # has one after the other never comes at once. What is repeated until its end makes nothing wait: it comes less
         # often where it takes longer than its interval.
         lag_s = 0.0
-        # By time; at the same time, ends come before beginnings.
         due: list[tuple[float, int, int, _Doing]] = []
         for number, step in enumerate(self._schedule.steps):
             heapq.heappush(due, (step.at_s, _BEGIN, number, _Doing(step, self._act(number, step.fault))))
@@ -107,7 +117,9 @@ class Nemesis:
                     open_[number] = doing
                     self._tell(doing, "begin", doing.act.begin)
                     heapq.heappush(due, (doing.step.end_s, _END, number, doing))
-                elif phase == _END:
+                elif phase in (_END, _LATE_END) and (later_s := _last_end_s(doing, open_.values())) > at_s:
+                    heapq.heappush(due, (later_s, _LATE_END, number, doing))
+                elif phase in (_END, _LATE_END):
                     del open_[number]
                     self._tell(doing, "end", doing.act.end)
                 elif number in open_:
@@ -119,7 +131,7 @@ class Nemesis:
                     next_s = max(at_s, now_s - begun_s - lag_s) + doing.act.repeat_s
                     heapq.heappush(due, (next_s, _REPEAT, number, doing))
         finally:
-            for doing in open_.values():
+            for doing in sorted(open_.values(), key=lambda one: isinstance(one.step.fault, Join)):
                 self._tell(doing, "end", doing.act.end)
         if self._schedule.steps:
             self._heal()
@@ -190,6 +202,12 @@ class Nemesis:
         self.operations.append(operation)
         with self._path.open("ab") as file:
             file.write(_ENCODER.encode(operation) + b"\n")
+
+
+def _last_end_s(doing: _Doing, open_: Iterable[_Doing]) -> float:
+    """Before when it does not end: a node that leaves gives its replicas to nodes that other faults may have down."""
+    is_late = isinstance(doing.step.fault, Join)
+    return max(one.step.end_s for one in open_ if is_late or one is doing)
 
 
 @dataclass(slots=True)

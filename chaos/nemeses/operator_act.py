@@ -33,6 +33,7 @@ from .fault import (
     Topics,
 )
 from .selectors import choose_nodes
+from .target import Target
 
 T = TypeVar("T")
 
@@ -250,6 +251,17 @@ class _TopicsAct(_OperatorAct):
 
     def _exists(self, admin: Admin) -> bool:
         return any(topic.topic_name == self._name for topic in admin.list_topics().data)
+
+
+def write_metadata(target: Target, name: str) -> None:
+    """Let every node write and sync some: a topic with replicas on all of them comes and goes. As far as that works."""
+    nodes = list(target.view(with_leaders=False).nodes)
+    try:
+        with Admin(target.admins(), timeout_s=_ANSWER_S) as admin:
+            admin.create_topic(CreateTopic(topic_name=name, replicas_assignments={0: nodes}))
+            admin.delete_topic(name)
+    except AdminError:
+        return
 
 
 class _JoinAct(_OperatorAct):

@@ -10,7 +10,8 @@ from typing import Any, Final
 from ...client import clock
 from ..faults.orders import DiskFault, DiskOperation, Orders
 from .act import NotTakenHoldError, Stage
-from .fault import ClockBump, ClockStrobe, NodeFault, OrderedFault
+from .fault import ClockBump, ClockStrobe, DiskError, NodeFault, OrderedFault
+from .operator_act import write_metadata
 from .selectors import choose_nodes
 from .target import Target
 
@@ -79,6 +80,9 @@ class OrderAct:
     def end(self) -> Mapping[str, Any]:
         value: dict[str, Any] = {"nodes": list(self._nodes)}
         if isinstance(self._fault, OrderedFault):
+            if isinstance(self._fault, DiskError) and self._fault.operation == "sync" and not self._has_fired():
+                # Only `flush.messages` and changes of the metadata sync, and there may have been none.
+                write_metadata(self._stage.target, f"nemesis-sync-{self._number}")
             # It lasts longer where nothing has come to the disk yet that it would hit.
             clock.wait_until(self._has_fired, timeout_s=_HIT_S, interval_s=_POLL_S)
             fired = {node: self._of(node).fired(self._number) for node in self._nodes}

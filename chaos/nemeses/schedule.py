@@ -59,6 +59,7 @@ _DRAWN_SELECTORS: Final[dict[str, tuple[str, ...]]] = {
     **{kind: SINGLE_NODE for kind, fault in FAULTS.items() if issubclass(fault, DamageFault)},
     "failed-read": ("leaders", "all"),
 }
+_SYNCING: Final = ("controllers", "majority")
 
 
 class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -167,8 +168,9 @@ def _draw_fault(random: Random, kind: Kind, selector: str | None) -> AnyFault:
     if kind.selectors:
         values["selector"] = selector or random.choice(_DRAWN_SELECTORS.get(kind.name, kind.selectors))
     if values.get("operation") == "sync":
-        # Logs are hardly ever synced unless `flush.messages` asks for it; the metadata journal is all the time.
+        # Logs are hardly ever synced unless `flush.messages` asks for it; the metadata journals of controllers are.
         values["path"] = "*"
+        values["selector"] = selector or random.choice(_SYNCING)
     fault: AnyFault = msgspec.convert({"kind": kind.name, **values}, type=AnyFault)
     return fault
 

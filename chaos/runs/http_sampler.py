@@ -53,6 +53,9 @@ class HttpSampler(Sampler):
             states[str(node)] = self._state(node)
             if states[str(node)] == "up":
                 if node not in clients or clients[node][0] != address:
+                    if node in clients:
+                        # One of its id has left, and another one joined.
+                        await clients[node][1].__aexit__(None, None, None)
                     clients[node] = address, AsyncAdmin(address, timeout_s=ANSWER_S)
                 running[node] = clients[node][1]
         answers = await asyncio.gather(*(self._ask(client) for client in running.values()))

@@ -40,7 +40,6 @@ WORKLOADS: Final[Mapping[str, Workload]] = {
                 ClientProgram(module=_QUEUE, options=("--transactions",)),
             ),
             checkers=("queue",),
-            has_transactions=True,
         ),
         Workload(
             name="queue-subscribe",

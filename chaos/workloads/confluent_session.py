@@ -200,7 +200,9 @@ class ConfluentSession:
         if self._producer is not None:
             # What is not delivered by now is of unknown outcome; it need not be tried any longer.
             self._producer.purge()
-            self._producer.flush(1.0)
+            # One with a fatal error says so to every call, and is given up all the same.
+            with suppress(KafkaException):
+                self._producer.flush(1.0)
             self._producer = None
 
     @property

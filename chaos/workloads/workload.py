@@ -49,6 +49,7 @@ class Workload:
     checkers: Sequence[str]
     is_read_committed: bool = True
     is_idempotent: bool = True
+    # Whether all that clients do is: a send of several values is whole or not at all then.
     has_transactions: bool = False
     subscribes: bool = False
 

@@ -25,6 +25,7 @@ from penstock.chaos.nemeses.fault import (
     ConnectionResets,
     DamageFault,
     DiskError,
+    Join,
     Kill,
     Partition,
     Pause,
@@ -292,6 +293,39 @@ def test_a_node_that_two_faults_hold_down_starts_when_both_have_ended(tmp_path: 
     events = carry_out(target, tmp_path, Kill(selector="1"), Kill(selector="1,2"), places=[(0.0, 0.2), (0.1, 0.3)])
     assert [event.error for event in events] == [None] * 4
     assert [one for one in target.done if one[0] == "start"] == [("start", 1), ("start", 2)]
+
+
+@pytest.mark.parametrize("kill_at_s", [0.02, 0.1])
+def test_a_node_that_joined_leaves_when_no_other_fault_may_keep_a_node_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_at_s: float
+) -> None:
+    """Its replicas go to nodes that run."""
+
+    class Joining(FakeTarget):
+        @property
+        def kinds(self) -> frozenset[str]:
+            return super().kinds | {"join"}
+
+    class JoinAct:
+        repeat_s = None
+
+        def begin(self) -> Mapping[str, Any]:
+            target.done.append(("join",))
+            return {}
+
+        def repeat(self) -> None:
+            raise AssertionError("it is not repeated")
+
+        def end(self) -> Mapping[str, Any]:
+            target.done.append(("leave",))
+            return {}
+
+    monkeypatch.setattr("penstock.chaos.nemeses.nemesis.operator_act", lambda *_: JoinAct())
+    target = Joining()
+    carry_out(target, tmp_path, Join(), Kill(selector="1"), places=[(0.0, 0.1), (kill_at_s, 0.2)])
+    happened = [one[0] for one in target.done if one[0] in ("join", "kill", "start", "leave")]
+    last = ["kill", "start", "leave"] if kill_at_s < 0.1 else ["leave", "kill", "start"]
+    assert happened == ["join", *last]
 
 
 def test_a_node_that_ended_by_a_fault_of_its_disk_is_started(tmp_path: Path) -> None:
