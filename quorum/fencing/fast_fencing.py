@@ -34,9 +34,10 @@ from ..metadata.image import BrokerRegistration, MetadataImage
 # After the attempt began. The second tells a process that ends, and accepts a last time, from one that is gone; the
 # third gives a machine under load, and a process that starts again at once, some time.
 DIAL_TIMES_MS: Final = (0, 20, 60)
-# A process that ends closes one socket after the other: what listens may accept when connections are closed already.
-# More often than this it is not one that ends, but one that takes no more connections.
-_NEW_BEGINNINGS_MAX: Final = 3
+# How long an attempt waits, by how many came before it. A process that ends closes one socket after the other: what
+# listens may accept when connections are closed already. A proxy in front of it accepts until it has noticed. Whatever
+# accepts and closes for longer is not one that ends, but one that takes no more connections.
+_BEGINNINGS_MS: Final = (0, 0, 50, 250)
 BARRED_SESSIONS: Final = 10
 # Of one broker; each refuses within a fraction of a millisecond.
 PORTS_MAX: Final = 64
@@ -201,7 +202,7 @@ class FastFencing:
         self, attempt: Attempt, image: MetadataImage, now_ms: int, *, has_quorum: bool
     ) -> tuple[Effect, ...]:
         """Hear that the dial which ended an attempt gave a connection, and that the broker's side soon closed it."""
-        if attempt.new_beginnings == _NEW_BEGINNINGS_MAX:
+        if attempt.new_beginnings + 1 == len(_BEGINNINGS_MS):
             return ()
         return self._begin(
             [attempt.broker_id], image, now_ms, has_quorum=has_quorum, new_beginnings=attempt.new_beginnings + 1
@@ -230,11 +231,11 @@ class FastFencing:
                 broker_epoch=broker.epoch,
                 host=endpoint.host,
                 ports=_ports_at(endpoint.host, broker, first=endpoint.port),
-                started_ms=now_ms,
+                started_ms=now_ms + _BEGINNINGS_MS[new_beginnings],
                 new_beginnings=new_beginnings,
             )
             self._attempts[broker_id], self._refusals[broker_id] = attempt, 0
-            effects.append(Dial(attempt=attempt, at_ms=now_ms + DIAL_TIMES_MS[0]))
+            effects.append(Dial(attempt=attempt, at_ms=attempt.started_ms + DIAL_TIMES_MS[0]))
         return tuple(effects)
 
     def _end(self, broker_id: NodeId, image: MetadataImage, now_ms: int, *, has_quorum: bool) -> tuple[Effect, ...]:

@@ -153,10 +153,12 @@ def test_a_history_without_its_run_is_judged_alike(tmp_path: Path) -> None:
         for out in ("run", "again"):
             told = chaos(*words, out, folder=tmp_path)
             assert told.returncode == 0, told.stdout + told.stderr
-        last = read_samples(tmp_path / "run" / "cluster.jsonl")[-1]
-        assert last.controller == 1
-        assert all((one.leader, one.isr) == (1, [1]) for one in last.partitions.values())
-        assert sum(one.hw or 0 for one in last.partitions.values()) > 0
+        # A sample is without what a busy node did not answer in time.
+        samples = read_samples(tmp_path / "run" / "cluster.jsonl")
+        assert {sample.controller for sample in samples} - {None} == {1}
+        partitions = [one for sample in samples for one in sample.partitions.values()]
+        assert {(one.leader, *one.isr) for one in partitions if one.leader is not None} == {(1, 1)}
+        assert max(one.hw or 0 for one in partitions) > 0
     finally:
         subprocess.run(
             [sys.executable, "-P", "-m", "penstock", "down"], cwd=tmp_path, timeout=RUN_TIMEOUT_S, check=True

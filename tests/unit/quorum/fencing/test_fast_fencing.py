@@ -142,12 +142,15 @@ def test_anything_but_a_refusal_ends_the_attempt(brokers: Brokers, refusals: int
     assert brokers.dialed(attempt) == ()
 
 
-def test_a_process_that_accepts_while_it_ends_is_looked_for_anew_three_times(brokers: Brokers) -> None:
+def test_a_process_that_accepts_while_it_ends_is_looked_for_anew_three_times_and_later_each_time(
+    brokers: Brokers,
+) -> None:
     attempt = brokers.attempt(2)
-    for _ in range(3):
+    for wait_ms in (0, 50, 250):
         assert brokers.dialed(attempt, is_refused=False) == ()
         (dial,) = brokers.accepted_and_closed(attempt)
         assert isinstance(dial, Dial)
+        assert dial.at_ms == brokers.now_ms + wait_ms
         attempt = dial.attempt
     assert brokers.dialed(attempt, is_refused=False) == ()
     assert brokers.accepted_and_closed(attempt) == ()
