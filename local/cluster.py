@@ -197,7 +197,8 @@ class LocalCluster:
         return down if 2 * (len(voter_ids) - len(down)) <= len(voter_ids) else ()
 
     def add_node(self, *, timeout_s: float = START_TIMEOUT_S) -> LocalNode:
-        """Starts one more broker, which is no controller, and waits until it serves clients and knows all others.
+        """Starts one more broker, which is no controller, and waits until it serves clients and knows all others;
+        those that were stopped, killed or paused are waited for by who did that.
 
         Raises ClusterError when this program did not start the cluster, or started it as a node alone; else as `start`.
         """
@@ -220,7 +221,8 @@ class LocalCluster:
         self.nodes[node_id] = node
         node.start()
         self._record()
-        self.wait_ready(timeout_s=timeout_s)
+        up = tuple(one for one in self.nodes.values() if not one.is_down and not one.is_paused)
+        wait_ready(up, timeout_s=timeout_s)
         return node
 
     def forget_node(self, node_id: int) -> None:

@@ -23,7 +23,12 @@ def test_three_nodes_grow_to_five_and_two_leave_and_no_write_fails(tmp_path: Pat
         world = ReplicatedCluster(cluster, partitions=PARTITIONS)
         with world.writer() as writer:
             writer.wait_acknowledged(RECORDS_BETWEEN_FAULTS, timeout_s=DEADLINE_S)
-            newcomers = [cluster.add_node().id for _ in range(2)]
+            newcomers = [cluster.add_node().id]
+            # A node that is down keeps no other one from joining.
+            cluster.kill_node(3)
+            newcomers.append(cluster.add_node().id)
+            cluster.start_node(3)
+            world.wait_in_sync()
             moves = moved_over(assignment_of(cluster, TOPIC), newcomers)
             assert len(moves) == PARTITIONS // 3
             move(cluster, TOPIC, moves)
