@@ -93,7 +93,6 @@ _OF_LINES: Final = {
     "old-generation-commits": Form(f"{_MEMBERS} zombies", r"a zombie was not refused: commit of "),
     "active-before-replay": Form(f"{_PLAIN} faults", r"MaximalIsr: |StrongIsr: |Monotone: |OneLeader: |Committed: "),
     "snapshot-forgets-transactions": Form(f"{_TRANSACTIONS} restarts", r"Remembered: .* it remembers "),
-    "transaction-index-not-cut": Form(f"{_TRANSACTIONS} elections", r"Remembered: .* its transaction index has "),
     "gap-between-segments": Form(f"{_PLAIN} power", r"Remembered: .* its batches end at |Joining: |StrongIsr: "),
     "elr-does-not-count": Form(f"{_PLAIN} faults", r"MaximalIsr: "),
     "unclean-stop-taken-for-clean": Form(f"{_PLAIN} power", r"StrongIsr: node \d is in the ELR "),
@@ -163,6 +162,9 @@ STORIES: Final[Mapping[str, BrokenStory]] = MappingProxyType(
         "earlier-progress-counts": BrokenStory(
             "progress_of_an_earlier_leadership_does_not_count",
             r"StrongIsr: node \d is in the ISR .*, but lacks what is below 5, .* its log ends at 3",
+        ),
+        "transaction-index-not-cut": BrokenStory(
+            "a_marker_that_is_cut_off_opens_its_transaction_again", r"Remembered: .* its transaction index has "
         ),
         "older-member-epoch-commits": BrokenStory(
             "kip_1251_a_partition_is_not_committed_with_an_epoch_from_before_it_was_given",

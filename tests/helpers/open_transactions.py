@@ -12,12 +12,14 @@ from memory_node import MINUTE
 from penstock.client.connection import Connection
 from penstock.protocol.records import Record, write_batch
 
+HANGING_PRODUCER_ID = 900
+
 
 async def leave_open(connection: Connection, topic: str, timestamp_ms: int = 0) -> None:
     """A batch of a transaction of which no coordinator knows."""
     batch = write_batch(
         [Record(offset=0, timestamp_ms=timestamp_ms, key=None, value=b"x", headers=())],
-        producer_id=900,
+        producer_id=HANGING_PRODUCER_ID,
         producer_epoch=0,
         base_sequence=0,
         is_transactional=True,

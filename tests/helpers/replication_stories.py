@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from replication_scenario import LEADER_ONLY, Scenario
+from transaction_scenario import TransactionScenario
 
 from penstock.protocol.apis import ApiKey
 
@@ -253,6 +254,23 @@ def progress_of_an_earlier_leadership_does_not_count() -> Scenario:
     return it
 
 
+def a_marker_that_is_cut_off_opens_its_transaction_again() -> Scenario:
+    it = TransactionScenario()
+    it.produce("A", 2)
+    it.produce_in_transaction("A")
+    it.settle()
+    it.cut("A")
+    it.abort("A")
+    it.until(lambda: it.leader == "B")
+    it.say("-- Only A has the marker. When it is cut off, no index of A may say that the transaction is aborted.")
+    it.heal()
+    it.until(lambda: it.isr == ALL_BROKERS)
+    it.show()
+    it.abort("B")
+    it.show()
+    return it
+
+
 STORIES: tuple[Callable[[], Scenario], ...] = (
     kip_101_followers_do_not_cut_what_may_be_committed,
     kip_279_logs_part_in_epochs_that_the_leader_never_had,
@@ -265,4 +283,5 @@ STORIES: tuple[Callable[[], Scenario], ...] = (
     a_leader_is_isolated_with_its_clients,
     three_elections_in_three_epochs,
     progress_of_an_earlier_leadership_does_not_count,
+    a_marker_that_is_cut_off_opens_its_transaction_again,
 )
