@@ -50,7 +50,7 @@ class LocalCluster:
     ) -> None:
         """Nothing is started yet. Nodes listen on `first_port` and the ports after it; 0 takes free ports.
 
-        `hosts` are addresses of some nodes by id, where they do not listen on the loopback.
+        `hosts` are addresses of some nodes by id, of those that join later too, that do not listen on the loopback.
 
         `properties` are Kafka's broker properties, for all nodes; `properties_of` one of them says what else it is
         started with; `rewire` is given all that a node is told, and returns what it is told instead, other listeners
@@ -63,6 +63,7 @@ class LocalCluster:
         self._settings = dict(properties or {})
         self._settings_of = properties_of or (lambda _node: {})
         self._rewire = rewire
+        self._hosts = dict(hosts or {})
         decided = CLUSTER_KEYS | QUORUM_KEYS if node_count > 1 else CLUSTER_KEYS
         for key in sorted(decided & self._settings.keys()):
             raise ClusterError(f"{key} is decided by the local cluster for each node and cannot be set")
@@ -80,7 +81,7 @@ class LocalCluster:
                 port=port,
                 data=self.folder / f"node-{node_id}",
                 environment=node_environment,
-                host=(hosts or {}).get(node_id, HOST),
+                host=self._hosts.get(node_id, HOST),
                 admin_port=find_free(generator),
                 ends_with_parent=ends_with_parent,
             )
@@ -102,6 +103,7 @@ class LocalCluster:
         cluster._settings = {}
         cluster._settings_of = lambda _node: {}
         cluster._rewire = lambda _node, told: told
+        cluster._hosts = {}
         cluster._quorum_settings = {}
         cluster.nodes = {node.id: node for node in nodes}
         return cluster
@@ -213,6 +215,7 @@ class LocalCluster:
             port=find_free(random.Random()),
             data=self.folder / f"node-{node_id}",
             environment=first.environment,
+            host=self._hosts.get(node_id, HOST),
             admin_port=find_free(random.Random()),
             ends_with_parent=first.ends_with_parent,
         )

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from ...local.errors import ClusterError
 
 Group: TypeAlias = Literal["links", "processes", "clocks", "disks", "operations", "clients", "delays"]
+
+Breaker: TypeAlias = Literal["proxies", "namespaces"]
+"""What breaks the links of real nodes: proxies that they go through, or the kernel, in a network namespace for each."""
+BREAKERS: Final[tuple[Breaker, ...]] = get_args(Breaker)
 
 # Of links, by what they cut.
 LINK_SELECTORS: Final[Mapping[str, str]] = {
@@ -42,7 +46,8 @@ NODE_SELECTORS: Final[Mapping[str, str]] = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """`selectors` are what it may hit on a real cluster; `is_real` says that a schedule may have it, `simulated` under
-    which of its names the simulation has it: with a selector, alone (""), or not at all."""
+    which of its names the simulation has it: with a selector, alone (""), or not at all; `breakers`, of a fault of
+    links, what can do it."""
 
     name: str
     group: Group
@@ -50,6 +55,7 @@ class Kind:
     selectors: tuple[str, ...] = ()
     is_real: bool = True
     simulated: tuple[str, ...] = ()
+    breakers: tuple[Breaker, ...] = BREAKERS
 
 
 _LINKS: Final = tuple(LINK_SELECTORS)
@@ -64,6 +70,8 @@ _KINDS: Final = (
     Kind(name="slow-link", group="links", selectors=_LINKS, simulated=_ALONE,
          about="links deliver late, by a latency with jitter"),
     Kind(name="bandwidth", group="links", selectors=_LINKS, about="links carry so many bytes a second"),
+    Kind(name="packet-loss", group="links", selectors=_LINKS, breakers=("namespaces",),
+         about="links lose so many packets of a hundred, by chance"),
     Kind(name="connection-resets", group="links", selectors=_LINKS, simulated=_ALONE,
          about="all connections of links are reset, again and again"),
     Kind(name="kill", group="processes", selectors=_NODES, simulated=("", "all"), about="SIGKILL, and a start later"),

@@ -15,9 +15,13 @@ given the wrong rules.
 import ctypes
 import os
 import re
+import shutil
+import socket
 import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -26,6 +30,9 @@ from ...local import child_processes
 from ...local.errors import ClusterError
 from ...local.processes import identify
 
+DEVICE: Final = "eth0"
+"""In the network of each end: its cable to the switch."""
+
 _SWITCH_ADDRESS: Final = "10.0.0.254/24"
 # Of the first slot of clients: more nodes than lie below it are not run on one machine.
 _FIRST_SLOT: Final = 200
@@ -33,6 +40,11 @@ _NAMESPACES: Final = Path("/run/netns")
 _OF_PROCESS: Final = re.compile(r"penstock-(\d+)-")
 _OWN_NETWORK: Final = Path("/proc/thread-self/ns/net")
 _CLONE_NEWNET: Final = 0x40000000
+# The programs that are called, and the packages of Debian that have them.
+_PROGRAMS: Final[Mapping[str, str]] = {"nft": "nftables", "ip": "iproute2", "tc": "iproute2", "ss": "iproute2"}
+_RESET_S: Final = 2.0
+# Several objects of one process have networks at the same time.
+_numbers: Final = count(1)
 # Packets of the reset itself have to come through.
 _REFUSAL: Final = """
     table inet refusal {
@@ -56,13 +68,14 @@ class NodeNetworks:
     """For nodes with these ids, while the context lasts. The nodes have to have ended before it does."""
 
     def __init__(self, node_ids: Iterable[int], slots: Sequence[str] = ()) -> None:
-        self._prefix = f"penstock-{os.getpid()}"
+        self._prefix = f"penstock-{os.getpid()}-{next(_numbers)}"
         self._switch = f"{self._prefix}-switch"
         self.hosts: Mapping[int, str] = {node_id: f"10.0.0.{node_id}" for node_id in node_ids}
         slot_hosts = {slot: f"10.0.0.{_FIRST_SLOT + number}" for number, slot in enumerate(slots)}
         self.addresses: Mapping[str, str] = {**{str(one): host for one, host in self.hosts.items()}, **slot_hosts}
         """Of every end of a link: nodes by their ids, and slots."""
         self._made: list[str] = []
+        self._shaped: set[int | str] = set()
 
     def command(self, end: int | str) -> tuple[str, ...]:
         """What stands in front of the command of a node or of a slot's client: the process is the same, in that
@@ -73,22 +86,46 @@ class NodeNetworks:
         """Gives the firewall of one network this text, as `nft -f` takes it."""
         _run("ip", "netns", "exec", self._name(end), "nft", "-f", "-", text=table)
 
-    def shape(self, end: int | str, discipline: str | None) -> None:
-        """Both directions of the cable of one network get this queueing discipline of `tc`, or none."""
-        for namespace, device in ((self._name(end), "eth0"), (self._switch, f"to-{end}")):
-            if discipline is None:
-                _run("tc", "-n", namespace, "qdisc", "delete", "dev", device, "root")
-            else:
-                _run("tc", "-n", namespace, "qdisc", "replace", "dev", device, "root", *discipline.split())
+    def rules(self, end: int | str, table: str) -> str:
+        """One table of the firewall of one network, as `nft -j` prints it."""
+        return _run("ip", "netns", "exec", self._name(end), "nft", "-j", "list", "table", "inet", table)
+
+    def shape(self, end: int | str, disciplines: str) -> None:
+        """The cable of one network sends by these queueing disciplines, as `tc -batch` takes them, in place of those
+        that it had; empty: by none."""
+        if end in self._shaped:
+            _run("tc", "-n", self._name(end), "qdisc", "delete", "dev", DEVICE, "root")
+            self._shaped.discard(end)
+        if disciplines:
+            self._shaped.add(end)
+            _run("tc", "-n", self._name(end), "-batch", "-", text=disciplines)
+
+    def reset(self, end: int | str, peer: str, ports: Iterable[int]) -> None:
+        """Resets the connections that the host `peer` has opened to these ports of one network."""
+        listening = " or ".join(f"sport = :{port}" for port in ports)
+        _run("ip", "netns", "exec", self._name(end), "ss", "-K", "-H", "-t", "-4", "dst", peer, f"( {listening} )")
 
     def has_netem(self) -> bool:
         """Whether this kernel can delay packets."""
-        try:
-            _run("tc", "-n", self._switch, "qdisc", "replace", "dev", "lo", "root", "netem", "delay", "1ms")
-        except NetworksUnavailableError:
-            return False
-        _run("tc", "-n", self._switch, "qdisc", "delete", "dev", "lo", "root")
-        return True
+        return self._has_discipline("netem", "delay", "1ms")
+
+    def has_htb(self) -> bool:
+        """Whether this kernel can narrow one link of several."""
+        return self._has_discipline("htb")
+
+    def has_resets(self) -> bool:
+        """Whether this kernel resets the connections of a process that knows nothing of it."""
+        with self.joined(), socket.create_server(("127.0.0.1", 0)) as server:
+            port = server.getsockname()[1]
+            with socket.create_connection(("127.0.0.1", port), timeout=_RESET_S) as dialed, server.accept()[0]:
+                _run("ss", "-K", "-H", "-t", "-4", "dst", "127.0.0.1", f"( sport = :{port} )")
+                try:
+                    dialed.recv(1)
+                except ConnectionError:
+                    return True
+                except TimeoutError:
+                    return False
+        return False
 
     def refuse(self, node_id: int) -> None:
         """All connections of this node, those that it has too, are refused from now on, in both directions."""
@@ -117,12 +154,14 @@ class NodeNetworks:
 
     def __enter__(self) -> Self:
         """Raises NetworksUnavailableError."""
-        if os.geteuid() != 0:
-            raise NetworksUnavailableError("networks of their own can only be made for nodes by root")
+        lacks = missing()
+        if lacks:
+            raise NetworksUnavailableError(
+                f"no network namespaces can be made for nodes here without {'; '.join(lacks)}"
+            )
         # Before a thread of this program is in one of them.
         child_processes.begin()
         try:
-            _run("nft", "--version")
             _remove_leftovers()
             self._make(self._switch)
             _run("ip", "-n", self._switch, "link", "add", "switch", "type", "bridge")
@@ -140,19 +179,34 @@ class NodeNetworks:
     ) -> None:
         self._remove()
 
+    def _has_discipline(self, *discipline: str) -> bool:
+        try:
+            _run("tc", "-n", self._switch, "qdisc", "replace", "dev", "lo", "root", *discipline)
+        except NetworksUnavailableError:
+            return False
+        _run("tc", "-n", self._switch, "qdisc", "delete", "dev", "lo", "root")
+        return True
+
     def _name(self, end: int | str) -> str:
         return f"{self._prefix}-{end}"
 
     def _plug_in(self, end: str, host: str) -> None:
         name, cable = self._name(end), f"to-{end}"
         self._make(name)
-        _run("ip", "-n", self._switch, "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", name)
+        _run("ip", "-n", self._switch, "link", "add", cable, "type", "veth", "peer", "name", DEVICE, "netns", name)
         _run("ip", "-n", self._switch, "link", "set", cable, "master", "switch", "up")
-        _run("ip", "-n", name, "address", "add", f"{host}/24", "dev", "eth0")
-        _run("ip", "-n", name, "link", "set", "eth0", "up")
+        _run("ip", "-n", name, "address", "add", f"{host}/24", "dev", DEVICE)
+        # Packets are those of a cable: without this the kernel passes on up to 64 KB as one, to be lost or held as one.
+        _run("ip", "-n", name, "link", "set", DEVICE, "gso_max_segs", "1")
+        _run("ip", "-n", name, "link", "set", DEVICE, "up")
 
     def _make(self, name: str) -> None:
-        _run("ip", "netns", "add", name)
+        try:
+            _run("ip", "netns", "add", name)
+        except NetworksUnavailableError as error:
+            raise NetworksUnavailableError(
+                f"{error} (a container needs --privileged, or --cap-add NET_ADMIN and SYS_ADMIN)"
+            ) from error
         self._made.append(name)
         _run("ip", "-n", name, "link", "set", "lo", "up")
 
@@ -161,6 +215,16 @@ class NodeNetworks:
             # All of them, whatever becomes of one.
             while self._made:
                 stack.callback(_run, "ip", "netns", "delete", self._made.pop(0))
+
+
+def missing() -> list[str]:
+    """What this machine lacks for such networks, each with how to get it."""
+    if sys.platform != "linux":
+        return ["Linux"]
+    lacks = [] if os.geteuid() == 0 else ["root (sudo)"]
+    absent = [name for name in _PROGRAMS if shutil.which(name) is None]
+    lacks += [f"{name} (Debian: apt-get install {_PROGRAMS[name]})" for name in absent]
+    return lacks
 
 
 def _remove_leftovers() -> None:
@@ -185,10 +249,12 @@ def _enter(descriptor: int) -> None:
         raise OSError(number, os.strerror(number))
 
 
-def _run(*command: str, text: str | None = None) -> None:
+def _run(*command: str, text: str | None = None) -> str:
+    """What it printed."""
     try:
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        raise NetworksUnavailableError(f"{command[0]} is not installed (Debian: nftables, iproute2)") from None
+        raise NetworksUnavailableError(f"{command[0]} is not installed") from None
     if done.returncode != 0:
         raise NetworksUnavailableError(f"{' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout

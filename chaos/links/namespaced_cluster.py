@@ -1,248 +1,183 @@
-"""A cluster of real nodes in network namespaces, whose links the kernel breaks. Needs root, nft and ip.
+"""A cluster of real nodes in network namespaces, whose links the kernel breaks. Needs root, nft and iproute2.
 
-Beside `ProxiedCluster` it has what only a kernel does: packets that are lost, some or all, while TCP sends them again,
-so that what a silent link swallowed arrives after it heals. It has no latency where the kernel has no netem, and
-`reset` and `refusal` are the same: a connection that stands is reset, a new one is refused.
+It has what only a kernel does: packets that are lost, some or all, while TCP sends them again, so that what a silent
+link swallowed arrives after it heals. It has no latency where the kernel has no netem, and `reset` and `refusal` are
+the same cut: a connection that stands is reset, a new one is refused.
 
 Every node and every slot of clients is in a network of its own (`faults/node_networks.py`); a client of a slot is a
-program behind `command(slot)`, or runs in a thread that is in `joined(slot)`.
+program behind `command(slot)`, or runs in a thread that is in `joined(slot)`. What looks at nodes from outside has to
+be in `joined()`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from threading import RLock
-from types import TracebackType
-from typing import Final, Self, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Final, get_args
 
-from ...local.cluster import START_TIMEOUT_S, STOP_TIMEOUT_S, LocalCluster
 from ...local.errors import ClusterError
 from ...local.local_node import LocalNode
-from ..faults.node_networks import NodeNetworks
-from .canary import TIMEOUT_S, round_trips_ms
-from .cluster_view import controller_of, leader_of
-from .link import CutMode, Link, Stream, all_links, client_slot
-from .link_rules import LinkRule, table_of
+from ..faults.node_networks import DEVICE, NodeNetworks
+from .link import CutMode, Link, Stream, all_links
+from .link_rules import TABLE, LinkRule, disciplines_of, lost_packets, table_of
+from .linked_cluster import LinkedCluster
 
 _LOSS_MAX: Final = 99
+_NO_RULE: Final = LinkRule()
 
 
-class NamespacedCluster:
-    """Nodes 1 to N in `folder`, started by `with`; one such cluster at a time.
-
-    Methods that it shares with `ProxiedCluster` do the same. It has no orders, joins no nodes and resets no links.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        node_count: int = 3,
-        client_slots: int = 1,
-        properties: Mapping[str, str] | None = None,
-        properties_of: Callable[[LocalNode], Mapping[str, str]] | None = None,
-    ) -> None:
-        """Nothing is started yet. Raises ClusterError, PortInUseError."""
-        self.slots = tuple(map(client_slot, range(client_slots)))
-        self._networks = NodeNetworks(range(1, node_count + 1), self.slots)
-        self.cluster = LocalCluster(
-            folder,
-            node_count=node_count,
-            properties=properties,
-            properties_of=properties_of,
-            hosts=self._networks.hosts,
-            ends_with_parent=True,
+def kernel_lacks(networks: NodeNetworks | None = None) -> Mapping[str, str]:
+    """The kinds of faults of links that this kernel cannot have, and why. Raises NetworksUnavailableError."""
+    if networks is None:
+        with NodeNetworks(()) as probed:
+            return kernel_lacks(probed)
+    lacks = {}
+    if not networks.has_netem():
+        lacks["slow-link"] = "this kernel has no netem (module sch_netem); links of proxies have latency"
+    if not networks.has_htb():
+        lacks["bandwidth"] = "this kernel has no htb (module sch_htb); links of proxies can be narrowed"
+    if not networks.has_resets():
+        lacks["connection-resets"] = (
+            "this kernel resets no connection of a process (CONFIG_INET_DIAG_DESTROY); links of proxies can be reset"
         )
-        for node in self.cluster.nodes.values():
-            node.command = (*self._networks.command(node.id), *node.command)
-        controllers = (address.rpartition(":") for address in self.cluster.controller_addresses)
-        self._controller_ports = {host: int(port) for host, _, port in controllers}
-        self._rules: dict[Link, LinkRule] = {}
-        self._shaped: set[str] = set()
-        self._turn = RLock()
-        self._stack = ExitStack()
+    return lacks
 
-    @property
-    def nodes(self) -> Mapping[int, LocalNode]:
-        return self.cluster.nodes
 
-    @property
-    def links(self) -> tuple[Link, ...]:
-        return all_links(map(str, self.nodes), self.slots)
+class NamespacedCluster(LinkedCluster):
+    """A `LinkedCluster` whose nodes have addresses of their own."""
 
     def bootstrap(self, slot: str | int = 0) -> str:
-        """`bootstrap.servers`; the addresses are the same in every slot, and the networks are not."""
+        """The addresses are the same in every slot, and the networks are not."""
         self._slot(slot)
         return self.cluster.bootstrap
 
-    def command(self, slot: str | int = 0) -> tuple[str, ...]:
-        """What stands in front of the command of a client of this slot."""
+    def command(self, slot: str | int = 0) -> Sequence[str]:
         return self._networks.command(self._slot(slot))
 
-    @contextmanager
-    def joined(self, slot: str | int | None = None) -> Iterator[None]:
-        """The calling thread, and those that it starts, are in a slot's network, or where all nodes are reached."""
-        with self._networks.joined(None if slot is None else self._slot(slot)):
-            yield
+    def joined(self, end: str | None = None) -> AbstractContextManager[None]:
+        return self._networks.joined(end)
 
-    def state(self, node_id: int) -> str:
-        """`up`, `paused` or `down`."""
-        node = self.nodes[node_id]
-        return "down" if not node.is_running else "paused" if node.is_paused else "up"
-
-    def controller(self) -> int | None:
-        """The active controller, as the nodes that run say."""
-        with self.joined():
-            return controller_of({node.id: str(node.admin) for node in self._answering()})
-
-    def leader(self, topic: str, partition: int) -> int | None:
-        """Who leads the partition, as the nodes that run say; None while there is no leader."""
-        with self.joined():
-            return leader_of([(node.host, node.port) for node in self._answering()], topic, partition)
-
-    # Links.
-
-    def cut(self, links: Iterable[Link], mode: CutMode = "silence", stream: Stream = "both") -> None:
-        """Nothing comes through any more. `silence`: packets are dropped; `reset`, `refusal`: they are answered with a
-        reset. What was wrong with these links before is replaced."""
-        if mode not in get_args(CutMode):
-            raise ClusterError(f"a link is cut by {', '.join(get_args(CutMode))}, not {mode!r}")
-        self._rule(links, LinkRule(cut=mode, stream=stream))
-
-    def lose(self, links: Iterable[Link], percent: int) -> None:
-        """So many of a hundred packets are lost, in both directions."""
-        if not 1 <= percent <= _LOSS_MAX:
-            raise ClusterError(f"from 1 to {_LOSS_MAX} percent of packets can be lost, not {percent}; all: cut")
-        self._rule(links, LinkRule(loss_percent=percent))
-
-    def limit(self, links: Iterable[Link], kilobytes_s: int) -> None:
-        """The network of a whole node carries no more than that in each direction: all links to it have to be given."""
-        self._shape(links, f"tbf rate {8 * kilobytes_s}kbit burst 16kb latency 400ms")
-
-    def slow(self, links: Iterable[Link], latency_ms: int, jitter_ms: int = 0) -> None:
-        """Each packet to or from a node takes so much longer: all links to it have to be given.
-
-        Raises ClusterError where the kernel has no netem.
-        """
-        if not self.has_netem():
-            raise ClusterError(
-                "this kernel has no netem (module sch_netem), so links of namespaces have no latency: toxiproxy's have "
-                "(ProxiedCluster)"
-            )
-        self._shape(links, f"netem delay {latency_ms}ms {jitter_ms}ms")
-
-    def has_netem(self) -> bool:
-        """Whether this kernel can delay packets."""
-        return self._networks.has_netem()
-
-    def heal(self, links: Iterable[Link] | None = None) -> None:
-        """These links, or all, are as at the beginning; the network of a node is as wide as it was."""
-        with self._turn:
-            healed = set(self.links if links is None else self._check(links))
-            for link in healed:
-                self._rules.pop(link, None)
-            for target in {link.target for link in healed}:
-                self._apply(target)
-                if target in self._shaped:
-                    self._networks.shape(target, None)
-                    self._shaped.discard(target)
-
-    def canary(self, link: Link, *, timeout_s: float = TIMEOUT_S) -> bool:
-        """As `ProxiedCluster.canary`, asked from the network of the link's source."""
-        answers = [trip is not None for trip in self.round_trips_ms(link, timeout_s=timeout_s)]
-        rule = self._rules.get(link)
-        return any(answers) if rule is not None and rule.cut is not None else all(answers)
-
-    def round_trips_ms(self, link: Link, *, timeout_s: float = TIMEOUT_S) -> tuple[float | None, ...]:
-        """How long connecting and one request took, for each port of the target that the source uses."""
+    def addresses(self, link: Link) -> tuple[tuple[str, int], ...]:
+        """Of what the source uses: other controllers have a listener of their own."""
         self._check([link])
         node = self.nodes[int(link.target)]
         ports = self._ports(node)[: 1 if link.source in self.slots else 2]
-        with self._networks.joined(link.source):
-            return round_trips_ms(tuple((node.host, port) for port in ports), timeout_s=timeout_s)
+        return tuple((node.host, port) for port in ports)
 
-    # Nodes.
+    # Links.
 
-    def kill(self, node_id: int) -> None:
-        """SIGKILL."""
-        self.cluster.kill_node(node_id)
+    def lacks(self) -> Mapping[str, str]:
+        return self._lacks
 
-    def stop(self, node_id: int, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
-        """SIGTERM, and waits until the node has ended."""
-        self.cluster.stop_node(node_id, timeout_s=timeout_s)
+    def is_cut(self, link: Link) -> bool:
+        return self._rules.get(link, _NO_RULE).cut is not None
 
-    def start(self, node_id: int, *, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Starts a node that is down, and waits until it serves clients."""
-        with self.joined():
-            self.cluster.start_node(node_id, timeout_s=timeout_s)
+    def cut(self, links: Iterable[Link], mode: CutMode = "silence", stream: Stream = "both") -> None:
+        """`silence`: packets are dropped; `reset`, `refusal`: they are answered with a reset."""
+        if mode not in get_args(CutMode):
+            raise ClusterError(f"a link is cut by {', '.join(get_args(CutMode))}, not {mode!r}")
+        self._rule(links, lambda _: LinkRule(cut=mode, stream=stream))
 
-    def pause(self, node_id: int) -> None:
-        """SIGSTOP."""
-        self.cluster.pause_node(node_id)
+    def slow(self, links: Iterable[Link], latency_ms: int, jitter_ms: int = 0) -> None:
+        """Each packet. Raises ClusterError where the kernel has no netem."""
+        self._refuse_lacking("slow-link")
+        self._rule(links, lambda rule: rule._replace(latency_ms=latency_ms, jitter_ms=jitter_ms))
 
-    def resume(self, node_id: int) -> None:
-        self.cluster.resume_node(node_id)
+    def limit(self, links: Iterable[Link], kilobytes_s: int) -> None:
+        """All connections of a link together. Raises ClusterError where the kernel has no htb."""
+        self._refuse_lacking("bandwidth")
+        self._rule(links, lambda rule: rule._replace(kilobytes_s=kilobytes_s))
 
-    def __enter__(self) -> Self:
+    def lose(self, links: Iterable[Link], percent: int) -> None:
+        if not 1 <= percent <= _LOSS_MAX:
+            raise ClusterError(f"from 1 to {_LOSS_MAX} percent of packets can be lost, not {percent}; all: cut")
+        self._rule(links, lambda rule: rule._replace(loss_percent=percent))
+
+    def lost_packets(self, links: Iterable[Link]) -> Mapping[Link, int]:
+        """Since something else was last wrong with a link to the same node."""
+        with self._turn:
+            asked = self._check(links)
+            lost: dict[Link, int] = {}
+            for target in {link.target for link in asked if link in self._rules}:
+                lost |= lost_packets(self._networks.rules(target, TABLE))
+        return {link: lost.get(link, 0) for link in asked}
+
+    def reset(self, links: Iterable[Link]) -> None:
+        """Raises ClusterError where the kernel resets none for others."""
+        self._refuse_lacking("connection-resets")
+        with self._turn:
+            for link in self._check(links):
+                ports = self._ports(self.nodes[int(link.target)])
+                self._networks.reset(link.target, self._networks.addresses[link.source], ports)
+
+    def heal(self, links: Iterable[Link] | None = None) -> None:
+        self._rule(self.links if links is None else links, lambda _: _NO_RULE)
+
+    # What differs.
+
+    def _hosts(self) -> Mapping[int, str]:
+        self._networks = NodeNetworks(self._node_ids, self.slots)
+        return self._networks.hosts
+
+    def _plan(self) -> None:
+        controllers = (address.rpartition(":") for address in self.cluster.controller_addresses)
+        self._controller_ports = {host: int(port) for host, _, port in controllers}
+        self._rules: dict[Link, LinkRule] = {}
+        self._classes = {link: n for n, link in enumerate(all_links(map(str, self._node_ids), self.slots), 1)}
+        self._lacks: Mapping[str, str] = {}
+
+    def _start(self) -> None:
         """Raises NetworksUnavailableError."""
-        try:
-            self._stack.enter_context(self._networks)
-            with self.joined():
-                self.cluster.start()
-            self._stack.callback(self.cluster.stop)
-        except BaseException:
-            self._stack.close()
-            raise
-        return self
+        self._stack.enter_context(self._networks)
+        self._lacks = kernel_lacks(self._networks)
+        with self.joined():
+            self.cluster.start()
+        self._stack.callback(self.cluster.stop)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.close()
+    def _asked_from(self, link: Link) -> str | None:
+        return link.source
 
-    def _rule(self, links: Iterable[Link], rule: LinkRule) -> None:
+    def _rewire(self, node: LocalNode, told: Mapping[str, str]) -> Mapping[str, str]:
+        rewired = super()._rewire(node, told)
+        node.command = (*self._networks.command(node.id), *node.command)
+        return rewired
+
+    def _rule(self, links: Iterable[Link], change: Callable[[LinkRule], LinkRule]) -> None:
+        """Applies what changes at the ends that it concerns."""
         with self._turn:
-            ruled = self._check(links)
-            self._rules |= dict.fromkeys(ruled, rule)
-            for target in {link.target for link in ruled}:
-                self._apply(target)
+            ruled: set[str] = set()
+            shaped: set[str] = set()
+            for link in self._check(links):
+                # A node that has left has no rules, and one that joins in its place has new ports.
+                before = self._rules.pop(link, _NO_RULE)
+                if int(link.target) not in self.nodes:
+                    continue
+                after = change(before)
+                if after != _NO_RULE:
+                    self._rules[link] = after
+                if after != before:
+                    ruled.add(link.target)
+                if after.is_shaped or before.is_shaped:
+                    shaped.update(link)
+            ports = {str(node.id): self._ports(node) for node in self.nodes.values()}
+            rules = {link: rule for link, rule in self._rules.items() if link.target in ports}
+            for end in sorted(ruled | shaped):
+                self._networks.rule(end, table_of(end, rules, self._networks.addresses, ports, self._classes))
+            for end in sorted(shaped):
+                self._networks.shape(end, disciplines_of(end, rules, self._classes, DEVICE))
 
-    def _apply(self, target: str) -> None:
-        ports = {str(node.id): self._ports(node) for node in self.nodes.values()}
-        self._networks.rule(target, table_of(target, self._rules, self._networks.addresses, ports))
-
-    def _shape(self, links: Iterable[Link], discipline: str) -> None:
-        with self._turn:
-            given = set(self._check(links))
-            targets = {link.target for link in given}
-            missing = [link for link in self.links if link.target in targets and link not in given]
-            if missing:
-                raise ClusterError(
-                    f"the kernel shapes the network of a whole node: {', '.join(map(str, missing))} would change, too"
-                )
-            for target in targets:
-                self._networks.shape(target, discipline)
-                self._shaped.add(target)
-
-    def _slot(self, slot: str | int) -> str:
-        name = client_slot(slot) if isinstance(slot, int) else slot
-        if name not in self.slots:
-            raise ClusterError(f"there is no slot {name} of clients: there are {', '.join(self.slots)}")
-        return name
+    def _refuse_lacking(self, kind: str) -> None:
+        if kind in self._lacks:
+            raise ClusterError(f"links of namespaces cannot have {kind} here: {self._lacks[kind]}")
 
     def _check(self, links: Iterable[Link]) -> tuple[Link, ...]:
         checked = tuple(links)
         for link in checked:
-            if link not in self.links:
-                raise ClusterError(f"this cluster has no link {link}: there are {', '.join(map(str, self.links))}")
+            if link not in self._classes:
+                raise self._no_link(link)
         return checked
 
     def _ports(self, node: LocalNode) -> tuple[int, ...]:
         """Where it listens: for brokers and clients, then for other controllers."""
         controller = self._controller_ports.get(node.host)
         return (node.port,) if controller is None else (node.port, controller)
-
-    def _answering(self) -> list[LocalNode]:
-        return [node for node in self.nodes.values() if self.state(node.id) == "up"]

@@ -29,6 +29,7 @@ _LINKS: Final = re.compile(r"[\w-]+>\d+(,[\w-]+>\d+)*")
 # What a schedule may say of a parameter; read from a file, another value is refused with its place.
 Positive: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 NotNegative: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+Percent: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=99)]
 Probability: TypeAlias = Annotated[float, msgspec.Meta(gt=0, le=1)]
 
 
@@ -82,6 +83,12 @@ class Bandwidth(LinkFault, frozen=True, tag="bandwidth"):
     """Each direction of each connection."""
 
     kilobytes_s: Positive = 8
+
+
+class PacketLoss(LinkFault, frozen=True, tag="packet-loss"):
+    """So many of a hundred, in each direction, each by chance; TCP sends them again."""
+
+    percent: Percent = 20
 
 
 class ConnectionResets(LinkFault, frozen=True, tag="connection-resets"):
@@ -272,10 +279,10 @@ class Join(OperatorFault, frozen=True, tag="join"):
 
 
 AnyFault: TypeAlias = (
-    Partition | SlowLink | Bandwidth | ConnectionResets | Kill | Pause | Stop | Restart | RollingRestart | ClockBump
-    | ClockStrobe | DiskFull | SlowDisk | DiskError | FailedRead | NoDescriptors | PowerLoss | BitFlip | Truncation
-    | EmptiedDisk | Reassignment | CancelledReassignment | PreferredElection | MovedLeader | MinIsr | SegmentSize
-    | SegmentAge | Drain | Topics | QuorumTransfer | Join
+    Partition | SlowLink | Bandwidth | PacketLoss | ConnectionResets | Kill | Pause | Stop | Restart | RollingRestart
+    | ClockBump | ClockStrobe | DiskFull | SlowDisk | DiskError | FailedRead | NoDescriptors | PowerLoss | BitFlip
+    | Truncation | EmptiedDisk | Reassignment | CancelledReassignment | PreferredElection | MovedLeader | MinIsr
+    | SegmentSize | SegmentAge | Drain | Topics | QuorumTransfer | Join
 )  # fmt: skip
 
 # Selectors that hit one node.

@@ -9,7 +9,7 @@ from typing import Any, Final
 from ...client import clock
 from ..links.link import Link
 from .act import NotTakenHoldError, Stage
-from .fault import Bandwidth, ConnectionResets, LinkFault, Partition, SlowLink
+from .fault import Bandwidth, ConnectionResets, LinkFault, PacketLoss, Partition, SlowLink
 from .selectors import choose_links
 
 # A cut holds at once; a node may take longer to answer when it has just been started.
@@ -79,6 +79,8 @@ class LinkAct:
                 target.slow(links, fault.latency_ms, fault.jitter_ms)
             case Bandwidth():
                 target.limit(links, fault.kilobytes_s)
+            case PacketLoss():
+                target.lose(links, fault.percent)
             case ConnectionResets():
                 target.reset(links)
             case _:
@@ -91,6 +93,8 @@ class LinkAct:
             if unbroken:
                 raise NotTakenHoldError(f"connections stand on {', '.join(map(str, unbroken))}")
             return {}
+        if isinstance(self._fault, PacketLoss):
+            return self._prove_loss(links)
         failed: list[Link] = []
         trips: Mapping[Link, float | None] = {}
 
@@ -109,6 +113,22 @@ class LinkAct:
                 f"{', '.join(map(str, failed))} worked as ever", links=[list(link) for link in self._links], **value
             )
         return {} if isinstance(self._fault, Partition) else value
+
+    def _prove_loss(self, links: tuple[Link, ...]) -> dict[str, Any]:
+        lost: Mapping[Link, int] = {}
+
+        def is_lost_everywhere() -> bool:
+            nonlocal lost
+            lost = self._stage.target.lost_packets(links)
+            return all(lost[link] for link in links)
+
+        clock.wait_until(is_lost_everywhere, timeout_s=_HOLDS_S, interval_s=_POLL_S)
+        value = {"lost_packets": {str(link): lost[link] for link in links}}
+        if whole := [str(link) for link in links if not lost[link]]:
+            raise NotTakenHoldError(
+                f"no packet was lost on {', '.join(whole)}", links=[list(link) for link in self._links], **value
+            )
+        return value
 
     def _is_hit(self, trip_ms: float | None, before_ms: float | None) -> bool:
         match self._fault:

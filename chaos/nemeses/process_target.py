@@ -41,6 +41,12 @@ class ProcessTarget:
     def limit(self, links: Sequence[Link], kilobytes_s: int) -> None:  # noqa: ARG002
         raise self._no_links()
 
+    def lose(self, links: Sequence[Link], percent: int) -> None:  # noqa: ARG002
+        raise self._no_links()
+
+    def lost_packets(self, links: Sequence[Link]) -> Mapping[Link, int]:  # noqa: ARG002
+        raise self._no_links()
+
     def reset(self, links: Sequence[Link]) -> None:  # noqa: ARG002
         raise self._no_links()
 
@@ -115,7 +121,7 @@ class ProcessTarget:
         raise ClusterError(f"node {node} cannot leave this cluster")
 
     def _no_links(self) -> ClusterError:
-        return ClusterError("the links of this cluster go through no proxies, and cannot be broken")
+        return ClusterError("the links of this cluster go through neither proxies nor namespaces, and cannot be broken")
 
     def _no_orders(self, node: int) -> ClusterError:
         return ClusterError(f"node {node} was not started to obey orders: it has no NodeFaults")

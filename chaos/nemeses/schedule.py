@@ -43,6 +43,7 @@ _CHOICES: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
     "partition": {"mode": ("silence", "reset", "refusal")},
     "slow-link": {"latency_ms": (40, 100, 400), "jitter_ms": (0, 10, 30)},
     "bandwidth": {"kilobytes_s": (4, 8, 16)},
+    "packet-loss": {"percent": (5, 15, 30)},
     "connection-resets": {"interval_ms": (100, 300, 1_000)},
     "clock-bump": {"offset_ms": _CLOCK_OFFSETS_MS},
     "clock-strobe": {"offset_ms": _CLOCK_OFFSETS_MS, "interval_ms": (10, 50, 200)},

@@ -16,7 +16,7 @@ from ...local.node_watch import NodeEnd, NodeWatch
 from ..histories.run_folder import RunFolder, RunRecord
 from ..links.proxied_cluster import ProxiedCluster
 from ..nemeses.kafka_target import KafkaTarget
-from ..nemeses.proxied_target import ProxiedTarget
+from ..nemeses.linked_target import LinkedTarget
 from ..nemeses.target import Target
 from .http_sampler import HttpSampler
 from .protocol_sampler import ProtocolSampler
@@ -89,7 +89,7 @@ def _penstock(cluster: ProxiedCluster) -> RunCluster:
         node_count=len(cluster.nodes),
         bootstrap=cluster.bootstrap,
         looked_at=cluster.cluster.bootstrap,
-        target=lambda topics: ProxiedTarget(cluster, topics),
+        target=lambda topics: LinkedTarget(cluster, topics),
         sampler=lambda path, topics, start_ns: HttpSampler(
             path,
             admins=lambda: _admins(cluster),

@@ -7,6 +7,7 @@ from typing import NoReturn
 
 import pytest
 
+from penstock.chaos.faults.node_networks import NetworksUnavailableError, NodeNetworks
 from penstock.client.cached_programs import TOXIPROXY, find_program
 
 
@@ -21,3 +22,12 @@ def need_toxiproxy() -> None:
     """For a test that breaks links of real nodes."""
     if find_program(TOXIPROXY) is None:
         unavailable(f"{TOXIPROXY} is not installed (`penstock chaos install-toxiproxy` builds it)")
+
+
+def need_namespaces() -> None:
+    """For a test whose nodes are in network namespaces."""
+    try:
+        with NodeNetworks(()):
+            pass
+    except NetworksUnavailableError as error:
+        unavailable(str(error))

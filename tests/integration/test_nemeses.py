@@ -31,9 +31,9 @@ from penstock.chaos.nemeses.fault import (
     Truncation,
 )
 from penstock.chaos.nemeses.kafka_target import KafkaTarget
+from penstock.chaos.nemeses.linked_target import LinkedTarget
 from penstock.chaos.nemeses.local_target import LocalTarget
 from penstock.chaos.nemeses.nemesis import Nemesis
-from penstock.chaos.nemeses.proxied_target import ProxiedTarget
 from penstock.chaos.nemeses.schedule import Schedule, Step
 from penstock.chaos.nemeses.target import Target
 from penstock.chaos.workloads.numbered_records import NumberedRecords
@@ -133,7 +133,7 @@ def test_faults_of_links_take_hold_and_end_though_nodes_die_meanwhile(tmp_path: 
         quiet_s=0.2,
     )
     with ProxiedCluster(tmp_path / "cluster", client_slots=2, properties=PROPERTIES) as cluster:
-        target = ProxiedTarget(cluster, [TOPIC])
+        target = LinkedTarget(cluster, [TOPIC])
         assert "disk-full" not in target.kinds
         nemesis = carry_out(schedule, target, cluster.bootstrap(1), tmp_path)
     assert [(event.f, event.value, event.error) for event in nemesis.operations if event.error is not None] == []

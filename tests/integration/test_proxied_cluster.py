@@ -1,7 +1,4 @@
-"""Three real nodes whose links go through proxies: each fault takes hold of its link, of no other, and heals.
-
-Brokers' sessions last a minute, so that within a test only what is faster than a session moves a leader.
-"""
+"""Three real nodes whose links go through proxies: each fault takes hold of its link, of no other, and heals."""
 
 from __future__ import annotations
 
@@ -10,30 +7,34 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import get_args
 
 import pytest
 from cluster_views import brokers
-from confluent_kafka.admin import AdminClient, NewTopic
+from linked_cluster_tests import (
+    DEADLINE_S,
+    PROPERTIES,
+    RECORDS,
+    LinkedClusterTests,
+    active_controller,
+    in_sync,
+    make_topic,
+    wait_healed,
+)
 from missing_tools import need_toxiproxy
 from replicated_cluster import draw_generator
 from waiting import wait_for
 
-from penstock.chaos.links.link import CutMode, Link, Stream, links_of
+from penstock.chaos.links.link import Link, links_of
 from penstock.chaos.links.proxied_cluster import ProxiedCluster
 from penstock.chaos.workloads.numbered_records import NumberedRecords
 from penstock.client import clock
 from penstock.client.admin import Admin
-from penstock.client.client_log import SILENT_LOGGER
+from penstock.local.errors import ClusterError
 from penstock.local.local_node import HOST
 from penstock.local.processes import send_signal
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
-DEADLINE_S = 60.0
-RECORDS = 50
-# For a link that is silent: nothing is waited for but this.
-SILENT_S = 0.3
 ESTABLISHED = "01"
 REFUSED_S = 2.0
 FENCED = "Fencing broker because its process is gone"
@@ -42,16 +43,14 @@ FENCED = "Fencing broker because its process is gone"
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedCluster]:
     need_toxiproxy()
-    properties = {"broker.session.timeout.ms": "60000", "replica.lag.time.max.ms": "1500"}
-    with ProxiedCluster(tmp_path_factory.mktemp("cluster"), client_slots=2, properties=properties) as cluster:
+    with ProxiedCluster(tmp_path_factory.mktemp("cluster"), client_slots=2, properties=PROPERTIES) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def cluster(shared: ProxiedCluster) -> Iterator[ProxiedCluster]:
     yield shared
-    shared.heal()
-    wait_for(lambda: all(map(shared.canary, shared.links)), "all links work again", timeout_s=DEADLINE_S)
+    wait_healed(shared)
 
 
 @pytest.fixture
@@ -59,43 +58,14 @@ def generator() -> Random:
     return draw_generator(__file__)
 
 
-@pytest.mark.parametrize("mode", get_args(CutMode))
-def test_a_cut_takes_hold_of_its_link_and_of_no_other(
-    cluster: ProxiedCluster, generator: Random, mode: CutMode
-) -> None:
-    cut = Link(cluster.slots[0], "1"), Link(*generator.sample(["1", "2", "3"], 2))
-    cluster.cut(cut, mode)
-    assert not any(cluster.canary(link, timeout_s=SILENT_S) for link in cut)
-    for link in cluster.links:
-        if link not in cut:
-            wait_for(lambda: cluster.canary(link), f"{link} works", timeout_s=DEADLINE_S)  # noqa: B023 - waited for here
-    cluster.heal(cut)
-    for link in cut:
-        wait_for(lambda: cluster.canary(link), f"{link} works again", timeout_s=DEADLINE_S)  # noqa: B023 - as above
+class TestLinks(LinkedClusterTests):
+    """Of proxies."""
 
 
-@pytest.mark.parametrize("stream", ["requests", "responses"])
-def test_one_direction_of_a_link_is_enough_to_silence_it(cluster: ProxiedCluster, stream: Stream) -> None:
-    link = Link("1", "2")
-    cluster.cut([link], "silence", stream)
-    assert not cluster.canary(link, timeout_s=SILENT_S)
-    assert cluster.canary(Link("2", "1"), timeout_s=DEADLINE_S)
-
-
-def test_a_slow_link_answers_late_and_only_that_one(cluster: ProxiedCluster) -> None:
-    link, other = Link(cluster.slots[0], "1"), Link(cluster.slots[1], "1")
-    cluster.slow([link], 1_000, 100)
-    assert not cluster.canary(link, timeout_s=SILENT_S)
-    assert cluster.canary(link, timeout_s=DEADLINE_S)
-    assert cluster.canary(other, timeout_s=DEADLINE_S)
-
-
-def test_a_narrow_link_answers_late(cluster: ProxiedCluster) -> None:
-    """An answer of ApiVersions has more than half a kilobyte."""
-    link = Link(cluster.slots[0], "1")
-    cluster.limit([link], 1)
-    assert not cluster.canary(link, timeout_s=SILENT_S)
-    assert cluster.canary(link, timeout_s=DEADLINE_S)
+def test_packets_are_not_lost(cluster: ProxiedCluster) -> None:
+    assert "packet-loss" in cluster.lacks()
+    with pytest.raises(ClusterError, match="no packets"):
+        cluster.lose([Link(cluster.slots[0], "1")], 10)
 
 
 def test_a_connection_that_ends_within_an_answer_is_no_answer(cluster: ProxiedCluster) -> None:
@@ -122,27 +92,6 @@ def test_every_connection_of_clients_and_nodes_goes_through_the_proxy(
         # One that ends while it is looked at has no owner any more; one that goes round the proxy stays.
         wait_for(lambda: dialed_by(ports, owners) == {True}, f"links to {node_id} are used", timeout_s=DEADLINE_S)  # noqa: B023 - waited for here
     load.finish(timeout_s=DEADLINE_S)
-
-
-@pytest.mark.parametrize("mode", get_args(CutMode))
-def test_nothing_reaches_a_node_whose_links_are_cut_and_it_catches_up(
-    cluster: ProxiedCluster, generator: Random, mode: CutMode
-) -> None:
-    topic = make_topic(cluster, f"cut-off-{mode}")
-    # Its session goes on, so only a follower can be cut off within this test.
-    wait_for(lambda: cluster.leader(topic, 0) is not None, "there is a leader", timeout_s=DEADLINE_S)
-    leader_id, controller_id = cluster.leader(topic, 0), active_controller(cluster)
-    follower_id = next(node_id for node_id in cluster.nodes if node_id not in (leader_id, controller_id))
-    load = NumberedRecords(cluster.bootstrap(0), topic, partitions=1, random=generator)
-    load.send_until_acknowledged(RECORDS, timeout_s=DEADLINE_S)
-    cut = links_of(str(follower_id), cluster.links)
-    cluster.cut(cut, mode)
-    assert not any(cluster.canary(link, timeout_s=SILENT_S) for link in cut)
-    load.send_until_acknowledged(RECORDS, timeout_s=DEADLINE_S)
-    cluster.heal(cut)
-    wait_for(lambda: follower_id in in_sync(cluster, topic), "it is in sync again", timeout_s=DEADLINE_S)
-    load.finish(timeout_s=DEADLINE_S)
-    assert load.judge(cluster.bootstrap(1), timeout_s=DEADLINE_S) == []
 
 
 def test_a_refusal_by_proxies_is_no_death_of_a_broker(cluster: ProxiedCluster) -> None:
@@ -179,18 +128,6 @@ def is_quorum_led_on_while_refused(cluster: ProxiedCluster) -> bool:
     return (active_controller(cluster), quorum_epochs(cluster)) == (leader_id, epochs)
 
 
-def test_a_node_that_is_killed_is_replaced_long_before_its_session_ends(cluster: ProxiedCluster) -> None:
-    topic = make_topic(cluster, "killed")
-    wait_for(lambda: cluster.leader(topic, 0) is not None, "there is a leader", timeout_s=DEADLINE_S)
-    leader_id = cluster.leader(topic, 0)
-    assert leader_id is not None
-    cluster.kill(leader_id)
-    assert cluster.state(leader_id) == "down"
-    wait_for(lambda: cluster.leader(topic, 0) not in (leader_id, None), "another node leads", timeout_s=DEADLINE_S / 2)
-    cluster.start(leader_id)
-    wait_for(lambda: leader_id in in_sync(cluster, topic), "it is in sync again", timeout_s=DEADLINE_S)
-
-
 def test_a_node_that_is_killed_by_others_is_refused_for_and_replaced(cluster: ProxiedCluster) -> None:
     """As one that crashes: nothing tells the cluster that it ends."""
     topic = make_topic(cluster, "crashed")
@@ -220,19 +157,6 @@ def is_refused(address: tuple[str, int]) -> bool:
         return True
 
 
-def make_topic(cluster: ProxiedCluster, name: str) -> str:
-    client = AdminClient({"bootstrap.servers": cluster.bootstrap(1)}, logger=SILENT_LOGGER)
-    wanted = NewTopic(name, num_partitions=3, replication_factor=3, config={"min.insync.replicas": "2"})
-    client.create_topics([wanted])[name].result(DEADLINE_S)
-    return name
-
-
-def active_controller(cluster: ProxiedCluster) -> int:
-    found = wait_for(cluster.controller, "there is an active controller", timeout_s=DEADLINE_S)
-    assert found is not None
-    return found
-
-
 def times_fenced(cluster: ProxiedCluster) -> int:
     """Before the end of a session."""
     return sum(node.log.read_text().count(FENCED) for node in cluster.nodes.values())
@@ -244,13 +168,6 @@ def quorum_epochs(cluster: ProxiedCluster) -> set[int]:
         with Admin(cluster.admin(node_id)) as admin:
             found.add(admin.get_quorum().epoch)
     return found
-
-
-def in_sync(cluster: ProxiedCluster, topic: str) -> list[int]:
-    """By what slot 1 sees."""
-    client = AdminClient({"bootstrap.servers": cluster.bootstrap(1)}, logger=SILENT_LOGGER)
-    isr: list[int] = client.list_topics(topic, timeout=DEADLINE_S).topics[topic].partitions[0].isrs
-    return isr
 
 
 def dialed_by(ports: set[int], owners: list[int | None]) -> set[bool]:

@@ -15,7 +15,7 @@ import pytest
 from cluster_views import brokers
 from cut_proxy import CutProxy
 from fourth_broker import FourthBroker
-from missing_tools import unavailable
+from missing_tools import need_namespaces
 from replicated_cluster import (
     DEADLINE_S,
     RECORDS_BETWEEN_FAULTS,
@@ -28,7 +28,7 @@ from replicated_cluster import (
 from waiting import wait_for
 
 from penstock.bench.quorum_state import wait_settled
-from penstock.chaos.faults.node_networks import NetworksUnavailableError, NodeNetworks
+from penstock.chaos.faults.node_networks import NodeNetworks
 from penstock.client import clock
 from penstock.local.cluster import LocalCluster
 
@@ -54,11 +54,9 @@ def leader_changes(world: ReplicatedCluster) -> dict[str, int]:
 
 @pytest.fixture
 def networks() -> Iterator[NodeNetworks]:
-    try:
-        with NodeNetworks(NODES) as networks, networks.joined():
-            yield networks
-    except NetworksUnavailableError as error:
-        unavailable(f"{error}; run the tests as root on Linux, with nftables and iproute2 installed")
+    need_namespaces()
+    with NodeNetworks(NODES) as networks, networks.joined():
+        yield networks
 
 
 @pytest.mark.parametrize("is_controller", [False, True], ids=["a leader", "a leader that is the active controller"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.chaos.faults.kinds import KINDS, LINK_SELECTORS, NODE_SELECTORS, full_name, simulated_names, split_name
+from penstock.chaos.links.proxied_cluster import PROXIES_LACK
 from penstock.chaos.simulation.cluster.profiles import KINDS as SIMULATED
 from penstock.local.errors import ClusterError
 
@@ -23,6 +24,12 @@ def test_every_kind_is_something_that_the_simulation_or_a_schedule_does() -> Non
     for kind in KINDS.values():
         assert kind.is_real or kind.simulated, kind.name
         assert set(kind.selectors) <= LINK_SELECTORS.keys() | NODE_SELECTORS.keys(), kind.name
+
+
+def test_what_proxies_cannot_do_to_links_has_a_reason() -> None:
+    links = [kind for kind in KINDS.values() if kind.group == "links"]
+    assert {kind.name for kind in links if "proxies" not in kind.breakers} == PROXIES_LACK.keys()
+    assert all(kind.breakers for kind in links)
 
 
 @pytest.mark.parametrize("name", ["kill", "kill:all", "partition:majorities-ring", "join"])

@@ -27,6 +27,7 @@ from penstock.chaos.nemeses.fault import (
     DiskError,
     Join,
     Kill,
+    PacketLoss,
     Partition,
     Pause,
     PowerLoss,
@@ -94,6 +95,12 @@ class FakeTarget:
     def limit(self, links: Sequence[Link], kilobytes_s: int) -> None:  # noqa: ARG002 - as every target
         self._break("limit", links)
 
+    def lose(self, links: Sequence[Link], percent: int) -> None:  # noqa: ARG002 - as every target
+        self._break("lose", links)
+
+    def lost_packets(self, links: Sequence[Link]) -> Mapping[Link, int]:
+        return {link: int(self.links.get(link) == "lose") for link in links}
+
     def reset(self, links: Sequence[Link]) -> None:
         self.done.append(("reset", tuple(links)))
 
@@ -104,7 +111,7 @@ class FakeTarget:
                 self.links.pop(link, None)
 
     def round_trips_ms(self, links: Sequence[Link]) -> Mapping[Link, float | None]:
-        trips = {"cut": None, "slow": 500.0, "limit": 200.0, "": 1.0}
+        trips = {"cut": None, "slow": 500.0, "limit": 200.0, "lose": 1.0, "": 1.0}
         return {link: trips[self.links.get(link, "")] for link in links}
 
     def is_reset(self, link: Link) -> bool:  # noqa: ARG002 - as every target
@@ -205,6 +212,7 @@ def test_a_cut_is_proved_by_a_canary_of_each_link_that_fails_and_works_again(tmp
     [
         ("cut", Partition(selector="1>2"), "1→2 worked as ever"),
         ("slow", SlowLink(selector="1>2"), "1→2 worked as ever"),
+        ("lose", PacketLoss(selector="1>2"), "no packet was lost on 1→2"),
         ("kill", Kill(selector="1"), "node 1 is up; expected down"),
         ("pause", Pause(selector="1"), "node 1 is up; expected paused"),
         ("damage", PowerLoss(selector="1"), "there was nothing to damage"),
