@@ -21,8 +21,13 @@ from typing import Final
 import msgspec
 
 from ...local.errors import ClusterError
+from ..faults.kinds import Breaker
 
 FORMAT: Final = "penstock-run/1"
+PENSTOCK: Final = "penstock"
+APACHE_KAFKA: Final = "apache-kafka"
+GIVEN: Final = "bootstrap"
+"""What `cluster` of a record may be: a cluster that the run starts, or one that others started."""
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +42,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """`penstock`, `apache-kafka`, or `bootstrap` for one that others started."""
     version: str
     """Of what the nodes run; empty where it is not known."""
+    links: Breaker = "proxies"
+    """What breaks the links of a cluster of Penstock; no other cluster's links are broken."""
     properties: dict[str, str] = msgspec.field(default_factory=dict)
     bootstrap: str | None = None
     schedule: str | None = None
@@ -65,6 +72,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
             words += ["--bootstrap", self.bootstrap]
         else:
             words += ["--nodes", str(self.nodes), "--cluster", self.cluster]
+        if self.cluster == PENSTOCK:
+            words += ["--links", self.links]
         for key, value in self.properties.items():
             words += ["--set", f"{key}={value}"]
         return shlex.join(words)

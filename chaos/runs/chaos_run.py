@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Final
 
@@ -20,9 +20,9 @@ from ..nemeses.schedule import Schedule, draw, read_schedule
 from ..report.page import page
 from ..report.recorded_run import read_run
 from ..workloads.catalogue import WORKLOADS
-from ..workloads.client_processes import ClientProcesses
+from ..workloads.client_processes import ClientProcesses, fetch_programs
 from ..workloads.workload import Workload, create_topics
-from .run_cluster import RunCluster, start_cluster
+from .run_cluster import RunCluster, lacking_kinds, start_cluster
 from .run_verdict import judge_run, replica_count
 from .wholeness import wait_whole
 
@@ -42,6 +42,9 @@ def make_run(record: RunRecord, folder: RunFolder, *, say: Callable[[str], None]
         raise ClusterError(f"there is no workload {record.workload!r}: it is one of {', '.join(WORKLOADS)}")
     workload = WORKLOADS[record.workload]
     schedule = _schedule(record)
+    _refuse_lacking(schedule, lacking_kinds(record.cluster, record.links))
+    # Here where there is an internet: clients of a cluster in namespaces, and what starts them, have none.
+    fetch_programs(workload)
     folder.create()
     clients = sum(program.count for program in workload.programs)
     with start_cluster(record, folder, client_slots=clients, may_grow="join" in schedule.kinds) as cluster:
@@ -76,6 +79,12 @@ def _schedule(record: RunRecord) -> Schedule:
     return Schedule(length_s=record.seconds)
 
 
+def _refuse_lacking(schedule: Schedule, lacking: Mapping[str, str]) -> None:
+    refused = [f"{kind}: {lacking[kind]}" for kind in schedule.kinds if kind in lacking]
+    if refused:
+        raise ClusterError(f"this cluster cannot have {'; '.join(refused)}")
+
+
 def _carry_out(
     cluster: RunCluster,
     workload: Workload,
@@ -91,7 +100,13 @@ def _carry_out(
     topics = [name + topic.suffix for topic in workload.topics]
     start_ns = clock.monotonic_ns()
     clients = ClientProcesses(
-        workload, folder.clients, bootstrap=cluster.bootstrap, topic=name, seed=record.seed, start_ns=start_ns
+        workload,
+        folder.clients,
+        bootstrap=cluster.bootstrap,
+        command=cluster.command,
+        topic=name,
+        seed=record.seed,
+        start_ns=start_ns,
     )
     events: Sequence[Operation] = ()
     lacks: list[str] = []

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from ..faults.kinds import Kind
 
 
 @click.command("list")
@@ -13,7 +17,7 @@ def list_parts(is_json: bool) -> None:
     """List the workloads and the faults that `penstock chaos run` takes.
 
     A fault is named alone, as `kill`, or with what it hits, as `kill:leaders`; alone, each time another of these is
-    drawn.
+    drawn. Faults of links say which `--links` have them.
     """
     from ..faults.kinds import KINDS, LINK_SELECTORS, NODE_SELECTORS
     from ..workloads.catalogue import WORKLOADS
@@ -23,7 +27,12 @@ def list_parts(is_json: bool) -> None:
         told = {
             "workloads": {workload.name: workload.sentence for workload in WORKLOADS.values()},
             "faults": {
-                kind.name: {"about": kind.about, "group": kind.group, "selectors": list(kind.selectors)}
+                kind.name: {
+                    "about": kind.about,
+                    "group": kind.group,
+                    "selectors": list(kind.selectors),
+                    **({"links": list(kind.breakers)} if kind.group == "links" else {}),
+                }
                 for kind in real
             },
             "links": dict(LINK_SELECTORS),
@@ -33,9 +42,13 @@ def list_parts(is_json: bool) -> None:
         return
     _print("Workloads", {workload.name: workload.sentence for workload in WORKLOADS.values()})
     for group in dict.fromkeys(kind.group for kind in real):
-        _print(f"Faults of {group}", {kind.name: kind.about for kind in real if kind.group == group})
+        _print(f"Faults of {group}", {kind.name: _about(kind) for kind in real if kind.group == group})
     _print("What faults of links hit, as in partition:leaders", dict(LINK_SELECTORS))
     _print("What faults of nodes hit, as in kill:minority", dict(NODE_SELECTORS))
+
+
+def _about(kind: Kind) -> str:
+    return f"{kind.about} ({', '.join(kind.breakers)})" if kind.group == "links" else kind.about
 
 
 def _print(title: str, lines: dict[str, str]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ..faults.kinds import Breaker
 from ..histories.run_folder import RunRecord
 from ..workloads.catalogue import WORKLOADS
 
@@ -13,7 +14,7 @@ SECONDS: Final = 120.0
 SIZES: Final = (3, 5)
 MIXES: Final[Mapping[str, tuple[str, ...]]] = {
     "nothing": (),
-    "links": ("partition", "slow-link", "bandwidth", "connection-resets"),
+    "links": ("partition", "slow-link", "bandwidth", "packet-loss", "connection-resets"),
     "processes": ("kill", "pause", "stop", "restart"),
     "leaders": ("partition:leaders", "partition:client-from-leader", "kill:leaders", "pause:leaders", "moved-leader"),
     "controllers": ("partition:controllers", "kill:controllers", "pause:controllers", "quorum-transfer"),
@@ -42,21 +43,21 @@ class Cell:
         """A word, as of a folder."""
         return f"{self.workload}-{self.mix}-{self.nodes}"
 
-    def record(self, *, seed: int, seconds: float, cluster: str) -> RunRecord:
+    def record(self, *, seed: int, seconds: float, cluster: str, links: Breaker) -> RunRecord:
         return RunRecord(
             workload=self.workload, nemeses=self.faults, seconds=seconds, nodes=self.nodes, seed=seed, cluster=cluster,
-            version="",
+            version="", links=links,
         )  # fmt: skip
 
 
-def cells(kinds: Container[str] | None = None) -> Sequence[Cell]:
+def cells(lacking: Container[str] = ()) -> Sequence[Cell]:
     """Every workload under every mix; each on one of the two sizes in turn, so that a workload and a mix see both.
 
-    With `kinds`, for a cluster that can have only these kinds of faults: mixes have what is left of them.
+    For a cluster that cannot have the kinds of `lacking`: mixes have what is left of them.
     """
     return [
         Cell(workload, mix, SIZES[(row + column) % len(SIZES)], faults)
         for row, workload in enumerate(WORKLOADS)
         for column, (mix, names) in enumerate(MIXES.items())
-        if (faults := tuple(name for name in names if kinds is None or name.partition(":")[0] in kinds)) or not names
+        if (faults := tuple(name for name in names if name.partition(":")[0] not in lacking)) or not names
     ]

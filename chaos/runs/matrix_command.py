@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from ...local.errors import ClusterError
+from ..faults.kinds import BREAKERS, Breaker
 
 if TYPE_CHECKING:
     from .matrix_row import MatrixRow
@@ -27,24 +28,29 @@ _NOT_MADE: Final = "not made"
 )
 @click.option("--only", default="", metavar="TEXT", help="Only runs with this in their names, as queue- or -5.")
 @click.option("--cluster", type=click.Choice(["penstock", "apache-kafka"]), default="penstock", show_default=True)
+@click.option("--links", type=click.Choice(BREAKERS), default="proxies", show_default=True, help="As of `run`.")
 @click.option("--keep", is_flag=True, help="Keep the nodes' data of runs in which nothing was found, too.")
-def matrix(out: Path, seconds: float, seed: int, only: str, cluster: str, keep: bool) -> None:
+def matrix(out: Path, seconds: float, seed: int, only: str, cluster: str, links: Breaker, keep: bool) -> None:
     """Make every run of the matrix that is not in the folder yet, and write results.md.
 
     Interrupted, it goes on where it was when it is called again; results.md has every run of the folder.
 
     Exit status 3: a run found anomalies; else 1: one could not be made; else 4: one showed nothing; 2: wrong usage.
     """
-    from ..histories.run_folder import RunFolder
-    from ..nemeses.kafka_target import KAFKA_KINDS
+    from ..histories.run_folder import PENSTOCK, RunFolder
     from .chaos_run import make_run
     from .judge_command import EXIT_CODES
     from .matrix import cells
     from .matrix_row import row_of, table
-    from .run_cluster import APACHE_KAFKA
+    from .run_cluster import lacking_kinds
     from .termination import ended_in_order
 
-    every = cells(KAFKA_KINDS if cluster == APACHE_KAFKA else None)
+    if links != "proxies" and cluster != PENSTOCK:
+        raise click.UsageError("only links of a cluster of Penstock are broken: no --links")
+    try:
+        every = cells(lacking_kinds(cluster, links))
+    except ClusterError as error:
+        raise click.ClickException(str(error)) from error
     if not any(only in cell.name for cell in every):
         raise click.UsageError(
             f"no run of the matrix has {only!r} in its name, as {every[0].name} has {every[0].mix!r}"
@@ -56,7 +62,7 @@ def matrix(out: Path, seconds: float, seed: int, only: str, cluster: str, keep: 
         is_asked = only in cell.name
         if is_asked and not folder.verdict.exists():
             shutil.rmtree(folder.path, ignore_errors=True)
-            record = cell.record(seed=seed + number, seconds=seconds, cluster=cluster)
+            record = cell.record(seed=seed + number, seconds=seconds, cluster=cluster, links=links)
             click.echo(f"{cell.name}: {record.replay}", err=True)
             try:
                 with ended_in_order():

@@ -1,8 +1,8 @@
-"""What a run is done to: a cluster of Penstock behind proxies, one of Apache Kafka, or one that is there already."""
+"""What a run is done to: a cluster of Penstock whose links break, one of Apache Kafka, or one that is there already."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +13,12 @@ from ...local.apache_kafka.cluster import KafkaCluster
 from ...local.apache_kafka.jars import JarsUnavailableError, KafkaJars, install
 from ...local.errors import ClusterError
 from ...local.node_watch import NodeEnd, NodeWatch
-from ..histories.run_folder import RunFolder, RunRecord
-from ..links.proxied_cluster import ProxiedCluster
-from ..nemeses.kafka_target import KafkaTarget
+from ..faults.kinds import KINDS, Breaker
+from ..histories.run_folder import APACHE_KAFKA, GIVEN, PENSTOCK, RunFolder, RunRecord
+from ..links.linked_cluster import LinkedCluster
+from ..links.namespaced_cluster import NamespacedCluster, kernel_lacks
+from ..links.proxied_cluster import PROXIES_LACK, ProxiedCluster
+from ..nemeses.kafka_target import KAFKA_KINDS, KafkaTarget
 from ..nemeses.linked_target import LinkedTarget
 from ..nemeses.target import Target
 from .http_sampler import HttpSampler
@@ -23,21 +26,22 @@ from .protocol_sampler import ProtocolSampler
 from .sampler import Sampler
 from .wholeness import brokers_of
 
-PENSTOCK: Final = "penstock"
-APACHE_KAFKA: Final = "apache-kafka"
-GIVEN: Final = "bootstrap"
+_CLUSTERS: Final[Mapping[Breaker, type[LinkedCluster]]] = {"proxies": ProxiedCluster, "namespaces": NamespacedCluster}
+"""By what breaks their links."""
 # Of each node: five fit beside the clients into a small machine.
 _HEAP_MIB: Final = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCluster:
-    """A cluster that serves clients. `bootstrap` is what a client connects to, by its number; `looked_at` is where the
-    run itself looks at the cluster, over links that nothing breaks."""
+    """A cluster that serves clients. `bootstrap` is what a client connects to, by its number, and `command` what stands
+    in front of its command; `looked_at` is where the run itself looks at the cluster, over links that nothing breaks.
+    """
 
     version: str
     node_count: int
     bootstrap: Callable[[int], str]
+    command: Callable[[int], Sequence[str]] = lambda _number: ()
     looked_at: str
     target: Callable[[Sequence[str]], Target]
     """What a nemesis breaks, with these topics under load. Raises ClusterError for a cluster that is not broken."""
@@ -49,11 +53,12 @@ class RunCluster:
 
 @contextmanager
 def start_cluster(record: RunRecord, folder: RunFolder, *, client_slots: int, may_grow: bool) -> Iterator[RunCluster]:
-    """The cluster that the record asks for, until the end of the context. Raises ClusterError, NodeFailedError."""
+    """The cluster that the record asks for, until the end of the context, in which the calling thread, and those that
+    it starts, reach the cluster. Raises ClusterError, NodeFailedError."""
     if record.cluster == GIVEN:
         yield _given(record)
     elif record.cluster == PENSTOCK:
-        with ProxiedCluster(
+        cluster = _CLUSTERS[record.links](
             folder.nodes,
             node_count=record.nodes,
             client_slots=client_slots,
@@ -61,7 +66,8 @@ def start_cluster(record: RunRecord, folder: RunFolder, *, client_slots: int, ma
             properties=record.properties,
             obeys_orders=True,
             seed=record.seed,
-        ) as cluster:
+        )
+        with cluster, cluster.joined():
             yield _penstock(cluster)
     elif record.cluster == APACHE_KAFKA:
         jars = _jars()
@@ -73,7 +79,23 @@ def start_cluster(record: RunRecord, folder: RunFolder, *, client_slots: int, ma
         ):
             yield _apache_kafka(kafka, watch, jars.version)
     else:
-        raise ClusterError(f"there is no cluster of {record.cluster!r} to start: {PENSTOCK}, {APACHE_KAFKA}")
+        raise _no_such_cluster(record.cluster)
+
+
+def lacking_kinds(cluster: str, links: Breaker) -> Mapping[str, str]:
+    """The kinds of faults that such a cluster cannot have here, and why. Raises ClusterError where there can be no such
+    cluster."""
+    if cluster == PENSTOCK:
+        return PROXIES_LACK if links == "proxies" else kernel_lacks()
+    if cluster == APACHE_KAFKA:
+        return dict.fromkeys(KINDS.keys() - KAFKA_KINDS, "Apache Kafka has faults of its processes only")
+    if cluster == GIVEN:
+        return dict.fromkeys(KINDS, "the cluster was started by others")
+    raise _no_such_cluster(cluster)
+
+
+def _no_such_cluster(name: str) -> ClusterError:
+    return ClusterError(f"there is no cluster of {name!r} to start: {PENSTOCK}, {APACHE_KAFKA}")
 
 
 def _jars() -> KafkaJars:
@@ -83,11 +105,12 @@ def _jars() -> KafkaJars:
         raise ClusterError(f"Apache Kafka cannot be run here: {error}") from error
 
 
-def _penstock(cluster: ProxiedCluster) -> RunCluster:
+def _penstock(cluster: LinkedCluster) -> RunCluster:
     return RunCluster(
         version=__version__,
         node_count=len(cluster.nodes),
         bootstrap=cluster.bootstrap,
+        command=cluster.command,
         looked_at=cluster.cluster.bootstrap,
         target=lambda topics: LinkedTarget(cluster, topics),
         sampler=lambda path, topics, start_ns: HttpSampler(
@@ -101,12 +124,12 @@ def _penstock(cluster: ProxiedCluster) -> RunCluster:
     )
 
 
-def _admins(cluster: ProxiedCluster) -> dict[int, str]:
+def _admins(cluster: LinkedCluster) -> dict[int, str]:
     # A copy: the nemesis may let a node join or leave meanwhile.
     return {node_id: node.admin for node_id, node in tuple(cluster.nodes.items()) if node.admin is not None}
 
 
-def _state(cluster: ProxiedCluster, node_id: int) -> str:
+def _state(cluster: LinkedCluster, node_id: int) -> str:
     try:
         return cluster.state(node_id)
     except KeyError:

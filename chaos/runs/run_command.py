@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from ...client import clock
 from ...local.errors import ClusterError
+from ..faults.kinds import BREAKERS, Breaker
 
 
 @click.command("run")
@@ -23,6 +24,12 @@ from ...local.errors import ClusterError
 @click.option("--nodes", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), help="Of faults and clients; drawn and printed without it.")
 @click.option("--cluster", type=click.Choice(["penstock", "apache-kafka"]), default="penstock", show_default=True)
+@click.option(
+    "--links",
+    type=click.Choice(BREAKERS),
+    help="What breaks links of Penstock: proxies (by default), or the kernel, with each node and client in a network "
+    "namespace of its own (as root, with nft).",
+)
 @click.option(
     "--bootstrap",
     metavar="HOST:PORT,…",
@@ -39,6 +46,7 @@ def run(
     nodes: int,
     seed: int | None,
     cluster: str,
+    links: Breaker | None,
     bootstrap: str | None,
     properties: tuple[str, ...],
     out: Path | None,
@@ -49,7 +57,7 @@ def run(
     Exit status 0: nothing was found; 3: anomalies; 4: the run shows nothing, as a fault did not take hold; 1: the run
     could not be made; 2: wrong usage.
     """
-    from ..histories.run_folder import RunFolder, RunRecord
+    from ..histories.run_folder import PENSTOCK, RunFolder, RunRecord
     from .chaos_run import make_run
     from .judge_command import EXIT_CODES, told
     from .termination import ended_in_order
@@ -64,6 +72,8 @@ def run(
         raise click.UsageError(
             "a cluster that others started has properties of its own: --bootstrap goes without --set"
         )
+    if links is not None and (bootstrap is not None or cluster != PENSTOCK):
+        raise click.UsageError("only links of a cluster of Penstock that the run starts are broken: no --links")
     record = RunRecord(
         workload=workload,
         nemeses=tuple(name for name in nemesis.split(",") if name),
@@ -72,6 +82,7 @@ def run(
         seed=secrets.randbelow(1 << 31) if seed is None else seed,
         cluster="bootstrap" if bootstrap is not None else cluster,
         version="",
+        links=links or "proxies",
         properties=_settings(properties),
         bootstrap=bootstrap,
         schedule=None if schedule is None else str(schedule),

@@ -30,6 +30,13 @@ _KILL_TIMEOUT_S: Final = 30.0
 _STDERR_TAIL: Final = 2_000
 
 
+def fetch_programs(workload: Workload) -> None:
+    """What its clients need from elsewhere. Raises ClusterError where this machine cannot have it."""
+    for program in workload.programs:
+        if program.client == "java":
+            java_command(program.module)
+
+
 class ClientProcesses:
     """Clients number 0, 1, …, in the order of the workload's programs. Not safe to share between threads."""
 
@@ -43,12 +50,14 @@ class ClientProcesses:
         seed: int,
         start_ns: int,
         options: Sequence[str] = (),
+        command: Callable[[int], Sequence[str]] = lambda _number: (),
     ) -> None:
-        """Nothing is started yet. `bootstrap` tells the address of each client by its number; `options` go to all of
-        them, as `("--pause-ms", "5")`."""
+        """Nothing is started yet. `bootstrap` tells the address of each client by its number, `command` what stands in
+        front of its command; `options` go to all of them, as `("--pause-ms", "5")`."""
         self.workload = workload
         self._folder = folder
         self._bootstrap = bootstrap
+        self._in_front = command
         self._topic = topic
         self._seed = seed
         self._start_ns = start_ns
@@ -72,7 +81,8 @@ class ClientProcesses:
         self.kill()
 
     def start(self) -> None:
-        """Raises ClusterError where a program of the workload needs what this machine does not have."""
+        """Raises ClusterError where a program of the workload needs what this machine does not have; `fetch_programs`
+        says so before there is a cluster."""
         self._folder.mkdir(parents=True, exist_ok=True)
         try:
             for number, program in enumerate(self._programs):
@@ -130,6 +140,7 @@ class ClientProcesses:
         else:
             runs = [sys.executable, "-P", "-m", f"{__package__}.{program.module}", "--client", program.client]
         return [
+            *self._in_front(number),
             *runs,
             *("--bootstrap", self._bootstrap(number), "--topic", self._topic),
             *("--partitions", str(self.workload.topics[0].partitions if self.workload.topics else 1)),

@@ -20,7 +20,8 @@ TOOLS: Final[Mapping[str, tuple[tuple[str, ...], str, str]]] = {
         "chaos tests of networks",
         "`penstock chaos install-toxiproxy` builds it, with Go from the machine or from PyPI",
     ),
-    "nft": (("nft",), "chaos tests of networks", "Debian: apt-get install nftables"),
+    "nft": (("nft",), "`penstock chaos run --links namespaces`", "Debian: apt-get install nftables"),
+    "iproute2": (("ip",), "`penstock chaos run --links namespaces`", "Debian: apt-get install iproute2"),
     "Chromium": (
         ("chromium", "chromium-browser", "google-chrome"),
         "tests of the page",

@@ -1,4 +1,4 @@
-"""Runs of `penstock chaos`: real clusters behind proxies, real clients, faults, and the verdict."""
+"""Runs of `penstock chaos`: real clusters whose links break, real clients, faults, and the verdict."""
 
 import json
 import signal
@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from missing_tools import need_toxiproxy
+from missing_tools import need_namespaces, need_toxiproxy
 
 from penstock.chaos.histories.cluster_sample import read_samples
 from penstock.chaos.histories.history_file import read_history
@@ -31,6 +31,18 @@ SELECTION = (
     ("register", "power-loss:one,slow-disk", 3, 15),
     ("group-auto-commit", "clock-bump,connection-resets", 3, 16),
 )
+
+FAULTS_OF_THE_KERNEL = """
+length_s = 8
+[[steps]]
+at_s = 1
+duration_s = 2
+fault = { kind = "partition", selector = "client-from-leader" }
+[[steps]]
+at_s = 4
+duration_s = 2
+fault = { kind = "packet-loss", percent = 10 }
+"""
 
 
 def chaos(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -64,11 +76,12 @@ def run_until_it_shows_something(
     return told, RunFolder(folder / "again")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def toxiproxy() -> None:
     need_toxiproxy()
 
 
+@pytest.mark.usefixtures("toxiproxy")
 @pytest.mark.parametrize(("workload", "nemesis", "nodes", "seed"), SELECTION)
 def test_nothing_that_is_promised_breaks_under_faults(
     workload: str, nemesis: str, nodes: int, seed: int, tmp_path: Path
@@ -78,6 +91,25 @@ def test_nothing_that_is_promised_breaks_under_faults(
     assert told.returncode == 0, told.stdout + told.stderr
 
 
+def test_nothing_that_is_promised_breaks_where_the_kernel_breaks_links_of_nodes_and_clients(tmp_path: Path) -> None:
+    need_namespaces()
+    (tmp_path / "faults.toml").write_text(FAULTS_OF_THE_KERNEL)
+    words = ("run", "--workload", "queue", "--links", "namespaces", "--schedule", "faults.toml")
+    told, folder = run_until_it_shows_something(*words, seed=17, folder=tmp_path)
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert folder.read_record().links == "namespaces"
+    assert "--links namespaces" in told.stdout, "so that it can be repeated"
+    faults = [event for event in read_history(folder.history).faults() if isinstance(event.value, dict)]
+    cut = [event.value["link"] for event in faults if event.f == "canary" and event.value["during"] == "partition"]
+    assert cut
+    assert all(source.startswith("client-") for source, _ in cut)
+    (lost,) = (
+        event.value["begin"]["lost_packets"] for event in faults if event.f == "packet-loss" and "begin" in event.value
+    )
+    assert all(lost.values())
+
+
+@pytest.mark.usefixtures("toxiproxy")
 def test_a_run_leaves_all_that_its_verdict_rests_on(tmp_path: Path) -> None:
     words = ("run", "--workload", "idempotent", "--nemesis", "kill:leaders", "--time", "15")
     told, folder = run_until_it_shows_something(*words, seed=5, folder=tmp_path)
@@ -94,6 +126,7 @@ def test_a_run_leaves_all_that_its_verdict_rests_on(tmp_path: Path) -> None:
     assert json.loads(again.stdout) == json.loads(folder.verdict.read_bytes())
 
 
+@pytest.mark.usefixtures("toxiproxy")
 def test_a_run_that_is_terminated_leaves_no_process(tmp_path: Path) -> None:
     words = ("run", "--workload", "counter", "--time", "600", "--out", "run")
     command = [sys.executable, "-P", "-m", "penstock", "chaos", *words]
@@ -113,6 +146,7 @@ def test_a_run_that_is_terminated_leaves_no_process(tmp_path: Path) -> None:
     assert not cluster.is_running
 
 
+@pytest.mark.usefixtures("toxiproxy")
 def test_a_node_that_crashes_is_a_finding(tmp_path: Path) -> None:
     """Killed behind the back of a run without faults; the run starts it again at the end."""
     words = ("run", "--workload", "counter", "--time", "10", "--seed", "3", "--out", "run")

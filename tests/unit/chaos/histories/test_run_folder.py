@@ -17,6 +17,7 @@ RECORD = RunRecord(
     seed=7,
     cluster="penstock",
     version="0.1",
+    links="namespaces",
     properties={"log.segment.bytes": "1 000"},
 )
 
@@ -39,8 +40,21 @@ def test_the_line_that_repeats_a_run_holds_all_that_was_asked_for() -> None:
         "--seed": "7",
         "--nodes": "3",
         "--cluster": "penstock",
+        "--links": "namespaces",
         "--set": "log.segment.bytes=1 000",
     }
+
+
+def test_only_links_of_penstock_are_in_the_line_that_repeats_a_run() -> None:
+    assert "--links" not in shlex.split(msgspec.structs.replace(RECORD, cluster="apache-kafka").replay)
+    assert "--links" not in shlex.split(msgspec.structs.replace(RECORD, cluster="bootstrap", bootstrap="a:1").replay)
+
+
+def test_links_of_a_run_that_does_not_say_go_through_proxies(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.write_record(RECORD)
+    folder.run.write_text(folder.run.read_text().replace('"links": "namespaces",', ""))
+    assert folder.read_record().links == "proxies"
 
 
 def test_a_run_with_a_schedule_is_repeated_from_its_file() -> None:
