@@ -104,9 +104,7 @@ _OF_LINES: Final = {
         r"TORN: |LOST: |STUCK: |ABORTED_READ: |INPUT_TWICE: |no marker ends |not live after healing",
     ),
     "pending-offset-wins": Form(f"{_TRANSACTIONS} races", r"OFFSET: "),
-    "join-behind-the-epoch-start": Form(f"{_PLAIN} elections", r"Joining: |StrongIsr: "),
     "refused-not-remembered": Form(f"{_PLAIN} faults", r"was told OUT_OF_ORDER_SEQUENCE_NUMBER of sequence "),
-    "deleted-producers-unknown": Form(f"{_PLAIN} deletes", r"Producers: .* knows None of producer |SEQUENCES: "),
     "gap-in-a-compacted-topic": Form(
         f"{_TRANSACTIONS} power", r"Remembered: .* its batches end at |Joining: |StrongIsr: "
     ),
@@ -165,6 +163,13 @@ STORIES: Final[Mapping[str, BrokenStory]] = MappingProxyType(
         ),
         "transaction-index-not-cut": BrokenStory(
             "a_marker_that_is_cut_off_opens_its_transaction_again", r"Remembered: .* its transaction index has "
+        ),
+        "join-behind-the-epoch-start": BrokenStory(
+            "a_replica_joins_once_it_has_what_earlier_leaders_may_have_committed",
+            r"Joining: .* which lacks what is committed below 5: its log ends at 3",
+        ),
+        "deleted-producers-unknown": BrokenStory(
+            "a_retry_of_what_is_deleted_is_known_where_the_batch_never_was", r"Producers: .* knows None of producer "
         ),
         "older-member-epoch-commits": BrokenStory(
             "kip_1251_a_partition_is_not_committed_with_an_epoch_from_before_it_was_given",

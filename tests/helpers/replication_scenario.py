@@ -23,6 +23,7 @@ from kio.schema.create_topics.v7.request import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from kio.schema.elect_leaders.v2.request import ElectLeadersRequest, TopicPartitions
 from kio.schema.fetch.v12.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.offset_for_leader_epoch.v4.request import (
     OffsetForLeaderEpochRequest,
@@ -30,7 +31,7 @@ from kio.schema.offset_for_leader_epoch.v4.request import (
     OffsetForLeaderTopic,
 )
 from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import i16, i32, i32Timedelta, i64
+from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from produce_requests import produce_request
 
 from penstock.broker.replicas.partition import Partition
@@ -62,6 +63,7 @@ STEP_S = 0.01
 # Longer than a follower's poll, with whose answer it hears of the high watermark.
 UNCHANGED_STEPS = 60
 ANSWER_MS = 1_000
+PREFERRED = i8(0)
 PROPOSED = re.compile(r"AlterPartition response: topic=t partition=0 proposed=\[(.*)\] answer=(\w+)")
 CUT = re.compile(
     r"Truncating partition: topic=t partition=0 leader=\d leader_epoch=\d+ from=(\d+) to=(\d+) high_watermark=\d+"
@@ -275,6 +277,10 @@ class Scenario:
         for source, target in self._network.cuts:
             self._network.heal(source, target)
 
+    def elect_preferred(self, name: str) -> None:
+        """Asks this node; the preferred leader is A."""
+        self.say(f"an administrator has the preferred leader elected: {self._run(self._elect(self._host(name)))}")
+
     def hold_up(self, name: str, api_key: ApiKey, duration_s: float) -> None:
         """The next request of this kind that a node sends arrives so much later; its other connections go on."""
         self.say(f"the next {api_key.name} of {name} will be under way for {duration_s:g} s")
@@ -341,18 +347,17 @@ class Scenario:
         self._topic_id = response.topics[0].topic_id
         return ErrorCode(int(response.topics[0].error_code)).name
 
+    async def _elect(self, host: str) -> str:
+        wanted = TopicPartitions(topic=TopicName(TOPIC), partitions=(i32(0),))
+        timeout = i32Timedelta.parse(timedelta(milliseconds=ANSWER_MS))
+        request = ElectLeadersRequest(election_type=PREFERRED, topic_partitions=(wanted,), timeout=timeout)
+        response = await self._ask(host, request)
+        return "no answer" if response is None else ErrorCode(int(response.error_code)).name
+
     async def _produce(self, host: str, count: int, acks: int) -> str:
         records = [Record(offset=n, timestamp_ms=0, key=None, value=b"%d" % n, headers=()) for n in range(count)]
         request = produce_request(self._topic_id, 0, write_batch(records), acks=acks, timeout_ms=ANSWER_MS - 200)
-        response = await self._ask(host, request)
-        if response is None:
-            return "no answer"
-        answer = response.responses[0].partition_responses[0]
-        error = ErrorCode(int(answer.error_code))
-        if error is not ErrorCode.NONE:
-            return error.name
-        first, last = int(answer.base_offset), int(answer.base_offset) + count - 1
-        return f"acknowledged at {first}" + (f" to {last}" if last > first else "")
+        return told_of_produce(await self._ask(host, request), count)
 
     async def _fetch(self, host: str, offset: int, leader_epoch: int) -> str:
         wanted = FetchPartition(
@@ -392,6 +397,17 @@ class Scenario:
         answer = response.topics[0].partitions[0]
         error = ErrorCode(int(answer.error_code))
         return error.name if error is not ErrorCode.NONE else f"epoch {answer.leader_epoch} ends at {answer.end_offset}"
+
+
+def told_of_produce(response: Any, count: int) -> str:
+    if response is None:
+        return "no answer"
+    answer = response.responses[0].partition_responses[0]
+    error = ErrorCode(int(answer.error_code))
+    if error is not ErrorCode.NONE:
+        return error.name
+    first, last = int(answer.base_offset), int(answer.base_offset) + count - 1
+    return f"acknowledged at {first}" + (f" to {last}" if last > first else "")
 
 
 class _Log(logging.Handler):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from producer_scenario import ProducerScenario
 from replication_scenario import LEADER_ONLY, Scenario
-from transaction_scenario import TransactionScenario
 
 from penstock.protocol.apis import ApiKey
 
@@ -255,7 +255,7 @@ def progress_of_an_earlier_leadership_does_not_count() -> Scenario:
 
 
 def a_marker_that_is_cut_off_opens_its_transaction_again() -> Scenario:
-    it = TransactionScenario()
+    it = ProducerScenario()
     it.produce("A", 2)
     it.produce_in_transaction("A")
     it.settle()
@@ -267,6 +267,47 @@ def a_marker_that_is_cut_off_opens_its_transaction_again() -> Scenario:
     it.until(lambda: it.isr == ALL_BROKERS)
     it.show()
     it.abort("B")
+    it.show()
+    return it
+
+
+def a_replica_joins_once_it_has_what_earlier_leaders_may_have_committed() -> Scenario:
+    it = Scenario()
+    it.produce("A", 3)
+    it.stop("A")
+    it.until(lambda: it.leader == "B")
+    it.start("A")
+    it.until(lambda: it.isr == ALL_BROKERS)
+    it.kill("C")
+    it.until(lambda: it.isr == {"A", "B"})
+    it.cut_between("B", "C")
+    it.start("C")
+    it.settle()
+    it.produce("B", 2)
+    it.say("-- A has them too, and does not know yet that they are committed.")
+    it.cut_between("A", "B")
+    it.elect_preferred("A")
+    it.until(lambda: it.leader == "A")
+    it.say("-- For A only three records are committed, and C has three. It joins when it has five.")
+    it.until(lambda: "C" in it.isr)
+    it.heal()
+    it.pass_time(3.0)
+    it.show()
+    return it
+
+
+def a_retry_of_what_is_deleted_is_known_where_the_batch_never_was() -> Scenario:
+    it = ProducerScenario()
+    it.produce_idempotently("A")
+    it.lose_power("B")
+    it.until(lambda: it.isr == {"A", "C"})
+    it.delete_records("A", 2)
+    it.start("B")
+    it.until(lambda: it.isr == ALL_BROKERS)
+    it.say("-- B has not a batch of that producer, and is to lead.")
+    it.stop("A")
+    it.until(lambda: it.leader == "B")
+    it.produce_idempotently("B")
     it.show()
     return it
 
@@ -284,4 +325,6 @@ STORIES: tuple[Callable[[], Scenario], ...] = (
     three_elections_in_three_epochs,
     progress_of_an_earlier_leadership_does_not_count,
     a_marker_that_is_cut_off_opens_its_transaction_again,
+    a_replica_joins_once_it_has_what_earlier_leaders_may_have_committed,
+    a_retry_of_what_is_deleted_is_known_where_the_batch_never_was,
 )
