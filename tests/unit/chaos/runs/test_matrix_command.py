@@ -79,3 +79,18 @@ def test_a_name_that_no_run_has_is_refused(tmp_path: Path) -> None:
     result = run(tmp_path, "queues-")
     assert result.exit_code == 2
     assert "no run of the matrix has 'queues-' in its name" in result.output
+
+
+def test_links_of_apache_kafka_are_not_broken(tmp_path: Path) -> None:
+    words = ["--out", str(tmp_path), "--cluster", "apache-kafka", "--links", "namespaces"]
+    result = CliRunner().invoke(matrix, words)
+    assert result.exit_code == 2
+    assert "no --links" in result.output
+
+
+def test_mixes_have_only_what_proxies_can_do_to_links(made: list[str], tmp_path: Path) -> None:
+    assert run(tmp_path, "register-links-").exit_code == 1
+    assert made == []
+    told = run(tmp_path, "register-links-").output
+    assert "--nemesis partition,slow-link,bandwidth,connection-resets " in told
+    assert "--links proxies" in told
