@@ -104,7 +104,6 @@ _OF_LINES: Final = {
         r"TORN: |LOST: |STUCK: |ABORTED_READ: |INPUT_TWICE: |no marker ends |not live after healing",
     ),
     "pending-offset-wins": Form(f"{_TRANSACTIONS} races", r"OFFSET: "),
-    "refused-not-remembered": Form(f"{_PLAIN} faults", r"was told OUT_OF_ORDER_SEQUENCE_NUMBER of sequence "),
     "gap-in-a-compacted-topic": Form(
         f"{_TRANSACTIONS} power", r"Remembered: .* its batches end at |Joining: |StrongIsr: "
     ),
@@ -170,6 +169,10 @@ STORIES: Final[Mapping[str, BrokenStory]] = MappingProxyType(
         ),
         "deleted-producers-unknown": BrokenStory(
             "a_retry_of_what_is_deleted_is_known_where_the_batch_never_was", r"Producers: .* knows None of producer "
+        ),
+        "refused-not-remembered": BrokenStory(
+            "a_batch_behind_one_that_was_refused_in_passing_is_not_out_of_order",
+            r"sends 2 records of sequence 4 to A: OUT_OF_ORDER_SEQUENCE_NUMBER",
         ),
         "older-member-epoch-commits": BrokenStory(
             "kip_1251_a_partition_is_not_committed_with_an_epoch_from_before_it_was_given",

@@ -21,13 +21,14 @@ IDEMPOTENT_PRODUCER_ID = 901
 
 
 class ProducerScenario(Scenario):
-    def __init__(self) -> None:
+    def __init__(self, *, min_isr: int = 1) -> None:
         # No coordinator is asked whether the transaction is its own.
-        super().__init__(settings={"transaction.partition.verification.enable": "false"})
+        super().__init__(min_isr=min_isr, settings={"transaction.partition.verification.enable": "false"})
 
-    def produce_idempotently(self, name: str) -> None:
-        """The same batch of two records each time: a retry (KIP-98)."""
-        self.say(f"an idempotent producer sends 2 records to {name}: {self._run(self._send(self._host(name)))}")
+    def produce_idempotently(self, name: str, *, sequence: int = 0) -> None:
+        """Two records, of this sequence and the next (KIP-98). The same again is a retry."""
+        answer = self._run(self._send(self._host(name), sequence))
+        self.say(f"an idempotent producer sends 2 records of sequence {sequence} to {name}: {answer}")
 
     def delete_records(self, name: str, offset: int) -> None:
         self.say(f"a client deletes records below {offset}: {self._run(self._delete(self._host(name), offset))}")
@@ -40,9 +41,9 @@ class ProducerScenario(Scenario):
         """What an administrator does about such a transaction (KIP-664)."""
         self.say(f"an administrator has {name} abort the transaction: {self._run(self._abort(self._host(name)))}")
 
-    async def _send(self, host: str) -> str:
+    async def _send(self, host: str, sequence: int) -> str:
         records = [Record(offset=n, timestamp_ms=0, key=None, value=b"%d" % n, headers=()) for n in range(2)]
-        batch = write_batch(records, producer_id=IDEMPOTENT_PRODUCER_ID, producer_epoch=0, base_sequence=0)
+        batch = write_batch(records, producer_id=IDEMPOTENT_PRODUCER_ID, producer_epoch=0, base_sequence=sequence)
         return told_of_produce(await self._ask(host, produce_request(self._topic_id, 0, batch)), len(records))
 
     async def _delete(self, host: str, offset: int) -> str:

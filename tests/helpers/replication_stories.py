@@ -312,6 +312,25 @@ def a_retry_of_what_is_deleted_is_known_where_the_batch_never_was() -> Scenario:
     return it
 
 
+def a_batch_behind_one_that_was_refused_in_passing_is_not_out_of_order() -> Scenario:
+    it = ProducerScenario(min_isr=2)
+    it.produce_idempotently("A")
+    it.kill("B")
+    it.kill("C")
+    it.until(lambda: it.isr == {"A"})
+    it.produce_idempotently("A", sequence=2)
+    it.start("B")
+    it.until(lambda: it.isr == {"A", "B"})
+    it.say("-- The producer had the next batch under way already. It sends both again, in their order.")
+    it.produce_idempotently("A", sequence=4)
+    it.produce_idempotently("A", sequence=2)
+    it.produce_idempotently("A", sequence=4)
+    it.start("C")
+    it.until(lambda: it.isr == ALL_BROKERS)
+    it.show()
+    return it
+
+
 STORIES: tuple[Callable[[], Scenario], ...] = (
     kip_101_followers_do_not_cut_what_may_be_committed,
     kip_279_logs_part_in_epochs_that_the_leader_never_had,
@@ -327,4 +346,5 @@ STORIES: tuple[Callable[[], Scenario], ...] = (
     a_marker_that_is_cut_off_opens_its_transaction_again,
     a_replica_joins_once_it_has_what_earlier_leaders_may_have_committed,
     a_retry_of_what_is_deleted_is_known_where_the_batch_never_was,
+    a_batch_behind_one_that_was_refused_in_passing_is_not_out_of_order,
 )
