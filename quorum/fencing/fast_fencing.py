@@ -20,8 +20,8 @@ refuses for a process that lives. What becomes of one attempt:
 | barred  | the end of ten sessions                                                                    | idle    |
 
 An attempt begins, and ends in a fence, only with a fresh quorum, for a broker that is unfenced, not shutting down and
-not this node, and while fewer than half of the brokers were fenced so within a session. Nothing is unsafe when it errs:
-epochs fence, this only decides how soon.
+not this node, and while fewer than half of the brokers were fenced so within a session and have not registered anew.
+Nothing is unsafe when it errs: epochs fence, this only decides how soon.
 """
 
 from collections.abc import Iterable
@@ -155,6 +155,9 @@ class FastFencing:
             until_ms = now_ms + BARRED_SESSIONS * self._session_timeout_ms
             self._barred_until_ms[broker_id] = until_ms
             effects = (Bar(broker_id=broker_id, until_ms=until_ms, wrong_count=self._wrong_count),)
+        elif fenced is not None:
+            # The next process of the broker: that the other one was gone was right.
+            del self._fenced_ms[broker_id]
         if broker_id in self._attempts:
             effects += self._end(broker_id, image, now_ms, has_quorum=has_quorum)
         return effects

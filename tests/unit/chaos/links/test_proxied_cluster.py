@@ -97,7 +97,7 @@ def test_a_node_that_joins_where_another_has_left_is_reached_and_obeys(
     tmp_path: Path, closed: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(LocalNode, "start", lambda _: None)
-    monkeypatch.setattr(LocalCluster, "wait_ready", lambda *_, **__: None)
+    monkeypatch.setattr("penstock.local.cluster.wait_ready", lambda *_, **__: None)
     cluster = ProxiedCluster(tmp_path / "cluster", spare_nodes=1, obeys_orders=True)
     for _ in range(2):
         assert cluster.join() == 4

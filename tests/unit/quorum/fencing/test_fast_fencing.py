@@ -223,13 +223,14 @@ def test_attempts_that_run_side_by_side_share_the_limit() -> None:
     assert brokers.dialed(attempts[1]) == ()
 
 
-def test_one_broker_that_dies_again_is_still_one() -> None:
+def test_a_broker_that_has_registered_anew_takes_no_room() -> None:
+    """That its last process was gone was right: brokers that crash one after the other are all noticed at once."""
     brokers = Brokers(3)
-    brokers.fence(2)
-    brokers.heard(2, 500)
-    brokers.change(2, epoch=500, is_fenced=False)
-    brokers.fence(2)
-    assert brokers.closed(3) == ()
+    for broker_id in (2, 3, 2):
+        brokers.fence(broker_id)
+        assert brokers.closed(5 - broker_id) == ()
+        brokers.heard(broker_id, 500)
+        brokers.change(broker_id, epoch=500, is_fenced=False)
 
 
 def test_a_broker_that_was_alive_is_left_to_its_sessions_for_ten_of_them(brokers: Brokers) -> None:
