@@ -144,7 +144,10 @@ class _OnceAct(_OperatorAct):
 
     def _move_leader(self, admin: Admin) -> Mapping[str, Any]:
         topic, partition = self._drawn(admin)
-        others = [one for one in partition.replicas if one != partition.leader]
+        # Another fault may have one down. What is drawn is kept as long as it can lead: what was asked for may be done.
+        others = [one for one in partition.replicas if one != partition.leader and one in partition.isr]
+        if not {*self._replicas[:1]} & {*others, partition.leader}:
+            self._replicas = []
         if not self._replicas and others:
             leader = self._random.choice(others)
             self._replicas = [leader, *(one for one in partition.replicas if one != leader)]
