@@ -5,9 +5,10 @@ Elle's names, what one operation shows (internal, future-read), what reads show 
 duplicate-elements, incompatible-order, dirty-update, lost-update) and cycles (`dependencies`). Appends that committed
 and that the final reads lack are lost-write.
 
-`is_serializable` judges by strict serializability, as a database promises it. Kafka promises less: a list is a
-partition, appends are not isolated, and a read is no part of the transaction: it returns what is committed and stable,
-a prefix. What follows from that is found and allowed. Sources: Elle (elle.list-append, elle.txn), docs/guarantees.md.
+With the isolation `serializable` a history is judged by strict serializability, as a database promises it. Kafka
+promises less: a list is a partition, appends are not isolated, and a read is no part of the transaction: it returns
+what is committed and stable, a prefix. What follows from that is found and allowed. Sources: Elle (elle.list-append,
+elle.txn), docs/guarantees.md.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ UNSTABLE: Final = (
 )
 
 
-def check_list_append(history: History, *, is_serializable: bool = False) -> Checked:
+def check_list_append(history: History) -> Checked:
     """All anomalies; elements are unique within their key."""
+    is_serializable = history.header.isolation == "serializable"
     lists = AppendLists([pair for pair in history.pairs() if pair.invocation.f == "txn"])
     findings = Findings()
     lists.note_orders(findings)

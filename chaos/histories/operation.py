@@ -42,7 +42,7 @@ class Header(msgspec.Struct, frozen=True, tag_field="type", tag="header"):
     format: str = FORMAT
     seed: int | None = None
     nodes: int = 3
-    isolation: Literal["read_committed", "read_uncommitted"] = "read_committed"
+    isolation: Literal["read_committed", "read_uncommitted", "serializable"] = "read_committed"
     idempotent: bool = True
     transactions: bool = False
     # Consumers are members of a group; otherwise they are assigned their partitions.
