@@ -97,7 +97,10 @@ class _OperatorAct:
         return answers[0]
 
     def _topic(self) -> str:
-        return self._random.choice(sorted(self._stage.target.topics()))
+        topics = sorted(self._stage.target.topics())
+        if not topics:
+            raise NotTakenHoldError("no topic is under load")
+        return self._random.choice(topics)
 
     def _partition(self, admin: Admin, topic: str) -> PartitionOverview:
         return self._random.choice(partitions_of(admin, topic))

@@ -29,6 +29,9 @@ MIXES: Final[Mapping[str, tuple[str, ...]]] = {
 broker found lost and repeated records (Redpanda 21.10.1: `pause,kill` and `kill,membership`)."""
 
 
+_OF_LOGS: Final = frozenset({"slow-disk", "disk-error", "failed-read", "bit-flip", "truncation"})
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One run of the matrix."""
@@ -53,11 +56,17 @@ class Cell:
 def cells(lacking: Container[str] = ()) -> Sequence[Cell]:
     """Every workload under every mix; each on one of the two sizes in turn, so that a workload and a mix see both.
 
-    For a cluster that cannot have the kinds of `lacking`: mixes have what is left of them.
+    For a cluster that cannot have the kinds of `lacking`, and for a workload without records, mixes have what is left
+    of them.
     """
     return [
         Cell(workload, mix, SIZES[(row + column) % len(SIZES)], faults)
         for row, workload in enumerate(WORKLOADS)
         for column, (mix, names) in enumerate(MIXES.items())
-        if (faults := tuple(name for name in names if name.partition(":")[0] not in lacking)) or not names
+        if (faults := tuple(name for name in names if _may_hit(name, workload, lacking))) or not names
     ]
+
+
+def _may_hit(name: str, workload: str, lacking: Container[str]) -> bool:
+    kind = name.partition(":")[0]
+    return kind not in lacking and (WORKLOADS[workload].has_records or kind not in _OF_LOGS)

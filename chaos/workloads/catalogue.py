@@ -144,9 +144,11 @@ WORKLOADS: Final[Mapping[str, Workload]] = {
         Workload(
             name="metadata",
             sentence="topics made, grown, configured and deleted by all clients: one change at a time",
-            topics=(),
+            # No client uses it: its leaders are those that faults may hit.
+            topics=(WorkloadTopic(),),
             programs=(ClientProgram(module="metadata_client", count=4),),
             checkers=("metadata",),
+            has_records=False,
         ),
     )
 }

@@ -52,6 +52,8 @@ class Workload:
     # Whether all that clients do is: a send of several values is whole or not at all then.
     has_transactions: bool = False
     subscribes: bool = False
+    # Without any, no fault of the calls that logs get takes hold, and no log can be damaged.
+    has_records: bool = True
 
     def header(self, *, seed: int | None, nodes: int) -> Header:
         """Of its history."""
