@@ -21,7 +21,7 @@ from typing import Any, Final, Self
 import msgspec
 
 from ...client import clock
-from ...local.errors import ClusterError
+from ...local.errors import ClusterError, NodeFailedError
 from ..histories.operation import NEMESIS, Operation
 from .act import Act, NotTakenHoldError, Stage
 from .fault import (
@@ -193,7 +193,18 @@ class Nemesis:
                 errors.append(error)
         if errors:
             raise errors[0]
-        self._target.wait_ready(nodes, timeout_s=_READY_S)
+        deadline_s = clock.monotonic_s() + _READY_S
+        while True:
+            try:
+                self._target.wait_ready(nodes, timeout_s=max(0.0, deadline_s - clock.monotonic_s()))
+                return
+            except NodeFailedError:
+                down = [node for node in nodes if self._target.state(node) == "down"]
+                if not down or clock.monotonic_s() >= deadline_s:
+                    raise
+                # It was still ending by a fault of its disk: it looked as if it ran.
+                for node in down:
+                    self._stage.keep_up(node)
 
     def _note(self, operation: Operation, time_ns: int | None = None) -> None:
         if time_ns is None:

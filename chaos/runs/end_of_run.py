@@ -19,9 +19,10 @@ CLIENT_FAILURE = "client-failure"
 NODE_ENDED = "node-ended"
 # Of a log, in the sentence of a finding.
 _LINES: Final = 3
-# A node stops so, with a sentence, when its disk fails; it may still be stopping when the fault is over.
+# A node stops so, with a sentence, when its disk fails; it may still be stopping when the fault is over, as it asks for
+# a controlled shutdown, which no controller may answer, and answers what clients asked.
 _STOPPED: Final = 1
-_STOPPING_NS: Final = 10_000_000_000
+_STOPPING_NS: Final = 60_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

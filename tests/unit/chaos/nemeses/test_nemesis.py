@@ -41,7 +41,7 @@ from penstock.chaos.nemeses.schedule import Schedule, Step
 from penstock.chaos.nemeses.selectors import View
 from penstock.chaos.nemeses.target import NodeState
 from penstock.client import clock
-from penstock.local.errors import ClusterError
+from penstock.local.errors import ClusterError, NodeFailedError
 
 DEADLINE_S = 30.0
 
@@ -499,6 +499,19 @@ def test_a_node_that_ends_by_itself_when_all_has_healed_is_started_at_the_end(tm
     target = Crashing()
     carry_out(target, tmp_path, Pause(selector="1"))
     assert target.done[2:] == [("ready", (1, 2, 3)), ("start", 3), ("ready", (1, 2, 3))]
+
+
+def test_a_node_that_was_still_ending_when_all_healed_is_started(tmp_path: Path) -> None:
+    class Ending(FakeTarget):
+        def wait_ready(self, nodes: Sequence[int], *, timeout_s: float) -> None:
+            super().wait_ready(nodes, timeout_s=timeout_s)
+            if self.done.count(("ready", nodes)) == 1:
+                self.states[3] = "down"
+                raise NodeFailedError("node 3 ended before it was ready")
+
+    target = Ending()
+    carry_out(target, tmp_path, Pause(selector="1"))
+    assert target.done[2:5] == [("ready", (1, 2, 3)), ("start", 3), ("ready", (1, 2, 3))]
 
 
 def test_without_faults_a_node_that_ends_by_itself_is_started_at_the_end(tmp_path: Path) -> None:

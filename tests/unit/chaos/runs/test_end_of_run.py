@@ -68,7 +68,7 @@ def test_a_node_may_stop_while_a_fault_of_its_disk_holds(kind: str) -> None:
     assert finding.why_allowed == f"A node may stop when its disk fails: {kind} hit it."
     assert finding.operations == (5, 6)
     # It may have begun to stop before the fault ended.
-    assert all(finding.allowed for finding in end_of_run(ended(2, 21))(faulty(kind, 1, 2)).findings)
+    assert all(finding.allowed for finding in end_of_run(ended(2, 71))(faulty(kind, 1, 2)).findings)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_node_may_stop_while_a_fault_of_its_disk_holds(kind: str) -> None:
     [
         (faulty("disk-error", 1), ended(2, 15)),
         (faulty("disk-error", 2), ended(2, 9)),
-        (faulty("disk-error", 2), ended(2, 31)),
+        (faulty("disk-error", 2), ended(2, 91)),
         (faulty("disk-error", 2), ended(2, 15, -9)),
         (faulty("slow-disk", 2), ended(2, 15)),
         (faulty("failed-read", 2), ended(2, 15)),
