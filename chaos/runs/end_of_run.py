@@ -20,8 +20,9 @@ NODE_ENDED = "node-ended"
 # Of a log, in the sentence of a finding.
 _LINES: Final = 3
 # A node stops so, with a sentence, when its disk fails; it may still be stopping when the fault is over, as it asks for
-# a controlled shutdown, which no controller may answer, and answers what clients asked.
-_STOPPED: Final = 1
+# a controlled shutdown, which no controller may answer, and answers what clients asked. One that starts meanwhile says
+# that its log directory cannot be used.
+_STOPPED: Final = (1, 2)
 _STOPPING_NS: Final = 60_000_000_000
 
 
@@ -37,7 +38,7 @@ class _Span:
 
     def may_end(self, node: EndedNode) -> bool:
         return (
-            node.exit_status == _STOPPED
+            node.exit_status in _STOPPED
             and node.node in self.nodes
             and self.begin_ns <= node.time <= self.end_ns + _STOPPING_NS
         )

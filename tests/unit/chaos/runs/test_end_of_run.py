@@ -67,6 +67,8 @@ def test_a_node_may_stop_while_a_fault_of_its_disk_holds(kind: str) -> None:
     assert finding.allowed
     assert finding.why_allowed == f"A node may stop when its disk fails: {kind} hit it."
     assert finding.operations == (5, 6)
+    # It may have been started meanwhile, and cannot use its log directory.
+    assert all(finding.allowed for finding in end_of_run(ended(2, 15, 2))(faulty(kind, 1, 2)).findings)
     # It may have begun to stop before the fault ended.
     assert all(finding.allowed for finding in end_of_run(ended(2, 71))(faulty(kind, 1, 2)).findings)
 
