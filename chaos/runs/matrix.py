@@ -29,7 +29,7 @@ MIXES: Final[Mapping[str, tuple[str, ...]]] = {
 broker found lost and repeated records (Redpanda 21.10.1: `pause,kill` and `kill,membership`)."""
 
 
-_OF_LOGS: Final = frozenset({"slow-disk", "disk-error", "failed-read", "bit-flip", "truncation"})
+_OF_LOGS: Final = frozenset({"slow-disk", "disk-error", "failed-read", "no-descriptors", "bit-flip", "truncation"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def test_a_cluster_with_fewer_kinds_of_faults_has_what_is_left_of_the_mixes() ->
 
 def test_faults_of_logs_are_left_out_where_nothing_is_written_to_them() -> None:
     faults = {cell.mix: cell.faults for cell in cells() if cell.workload == "metadata"}
-    assert faults["disks"] == ("disk-full", "no-descriptors")
+    assert faults["disks"] == ("disk-full",)
     assert faults["damage"] == ("power-loss", "partition:one")
     assert faults["leaders"] == MIXES["leaders"]
 
