@@ -11,7 +11,7 @@ from typing import Any, Final
 from ..checkers.finding import Checked, Checker, Findings
 from ..histories.operation import History
 from ..histories.run_folder import EndedNode, EndOfRun
-from ..nemeses.fault import FAULTS, Fault
+from ..nemeses.fault import FAULTS, FailedRead, Fault
 from ..nemeses.limits import ENDING
 
 NOT_WHOLE = "not-whole"
@@ -22,7 +22,8 @@ _LINES: Final = 3
 # A node stops so, with a sentence, when its disk fails; it may still be stopping when the fault is over, as it asks for
 # a controlled shutdown, which no controller may answer, and answers what clients asked. One that starts meanwhile says
 # that its log directory cannot be used.
-_STOPPED: Final = (1, 2)
+_STOPPED: Final = 1
+_NOT_STARTED: Final = 2
 _STOPPING_NS: Final = 60_000_000_000
 
 
@@ -37,8 +38,10 @@ class _Span:
     events: tuple[int, ...]
 
     def may_end(self, node: EndedNode) -> bool:
+        # Reads are needed to start alone: a node that runs tells its clients of one that fails.
+        by = (_NOT_STARTED,) if self.kind == "failed-read" else (_STOPPED, _NOT_STARTED)
         return (
-            node.exit_status in _STOPPED
+            node.exit_status in by
             and node.node in self.nodes
             and self.begin_ns <= node.time <= self.end_ns + _STOPPING_NS
         )
@@ -77,7 +80,7 @@ def _ending_spans(history: History) -> Iterator[_Span]:
     open_: list[_Span] = []
     for event in history.faults():
         value: Any = event.value
-        if not isinstance(value, dict) or not issubclass(FAULTS.get(event.f, Fault), ENDING):
+        if not isinstance(value, dict) or not issubclass(FAULTS.get(event.f, Fault), (*ENDING, FailedRead)):
             continue
         if "begin" in value:
             nodes = frozenset(value["begin"].get("nodes", ()))

@@ -210,7 +210,8 @@ class AiokafkaSession:
     def _do(self, call: Awaitable[object]) -> None:
         try:
             self._run(call)
-        except _ERRORS as error:
+        # aiokafka asserts that a producer with a fatal error is not asked for anything more.
+        except (*_ERRORS, AssertionError) as error:
             raise NotDoneError(_sentence(error), is_broken=True) from error
 
     def _run(self, call: Awaitable[T]) -> T:

@@ -73,6 +73,11 @@ def test_a_node_may_stop_while_a_fault_of_its_disk_holds(kind: str) -> None:
     assert all(finding.allowed for finding in end_of_run(ended(2, 71))(faulty(kind, 1, 2)).findings)
 
 
+def test_a_node_may_fail_to_start_while_reads_of_its_disk_fail() -> None:
+    (finding,) = end_of_run(ended(2, 15, 2))(faulty("failed-read", 1, 2)).findings
+    assert finding.allowed
+
+
 @pytest.mark.parametrize(
     ("history", "end"),
     [
