@@ -196,7 +196,8 @@ class RemoteControllerChannel:
                 "Metadata has not reached the offset of the change: api=%s reason=%s", type(message).__name__, attempts
             )
         response = None if answer is None else answer[0]
-        if attempts.is_answer_lost and attempts.change is not None:
+        # Without a response the log alone tells that all of it is done, though no attempt is known to be lost.
+        if attempts.change is not None and (attempts.is_answer_lost or response is None):
             return whole_answer(message, response, attempts.change.topics, self._metadata.image)
         return response
 

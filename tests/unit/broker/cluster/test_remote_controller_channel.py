@@ -273,6 +273,24 @@ def test_a_change_that_the_log_tells_of_is_not_asked_for_again_when_its_answer_w
     run(scenario)
 
 
+def test_a_change_that_the_log_tells_of_is_answered_though_no_answer_comes_in_time() -> None:
+    async def scenario(world: World) -> None:
+        cluster = Cluster()
+        cluster.add_brokers(1, 2, 3)
+
+        async def commit_and_say_nothing(_voter_id: int, message: Request) -> None:
+            assert isinstance(message, CreateTopicsRequest)
+            cluster.submit(create_topics, message, change=next(iter(world.names)) or "")
+            world.metadata.publish(cluster.delta, cluster.image)
+            await asyncio.sleep(FOREVER_S / 2)
+
+        world.on_asked = commit_and_say_nothing
+        answer = await world.channel.submit(CREATE_TOPICS, CREATION_OF_ONE)
+        assert [(one.name, int(one.error_code)) for one in answer.topics] == [("t", ErrorCode.NONE)]
+
+    run(scenario)
+
+
 def test_a_change_of_which_a_snapshot_does_not_tell_has_an_unknown_outcome() -> None:
     async def scenario(world: World) -> None:
         async def move(voter_id: int, _message: Request) -> None:
