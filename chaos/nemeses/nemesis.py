@@ -183,6 +183,19 @@ class Nemesis:
 
     def _heal(self) -> None:
         nodes = self._target.view(with_leaders=False).nodes
+        deadline_s = clock.monotonic_s() + _READY_S
+        while True:
+            self._let_run(nodes)
+            try:
+                self._target.wait_ready(nodes, timeout_s=max(0.0, deadline_s - clock.monotonic_s()))
+                return
+            except NodeFailedError:
+                # One may still have been ending by a fault of its disk: it looked as if it ran.
+                is_down = any(self._target.state(node) == "down" for node in nodes)
+                if not is_down or clock.monotonic_s() >= deadline_s:
+                    raise
+
+    def _let_run(self, nodes: Iterable[int]) -> None:
         errors: list[ClusterError] = []
         for node in nodes:
             try:
@@ -193,18 +206,6 @@ class Nemesis:
                 errors.append(error)
         if errors:
             raise errors[0]
-        deadline_s = clock.monotonic_s() + _READY_S
-        while True:
-            try:
-                self._target.wait_ready(nodes, timeout_s=max(0.0, deadline_s - clock.monotonic_s()))
-                return
-            except NodeFailedError:
-                down = [node for node in nodes if self._target.state(node) == "down"]
-                if not down or clock.monotonic_s() >= deadline_s:
-                    raise
-                # It was still ending by a fault of its disk: it looked as if it ran.
-                for node in down:
-                    self._stage.keep_up(node)
 
     def _note(self, operation: Operation, time_ns: int | None = None) -> None:
         if time_ns is None:
