@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 from confluent_kafka import KafkaError, Message, Producer
 
 from ..client import clock
 from ..client.client_log import SILENT_LOGGER
+from ..local.background_work import BackgroundWork
 from ..local.errors import ClusterError
 
 OUTSTANDING: Final = 1_000
@@ -24,10 +23,11 @@ class Acknowledgement(NamedTuple):
     waited_ns: int
 
 
-class BusyWriter:
+class BusyWriter(BackgroundWork):
     """Idempotent, acks=all, librdkafka's partitioner. It writes between `__enter__` and `__exit__`."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
+        super().__init__("busy-writer")
         self.acknowledged: list[Acknowledgement] = []
         self.errors: list[str] = []
         self._topic = topic
@@ -40,26 +40,15 @@ class BusyWriter:
             },
             logger=SILENT_LOGGER,
         )
-        self._is_over = threading.Event()
-        self._threads = ThreadPoolExecutor(1)
-
-    def __enter__(self) -> BusyWriter:
-        self._run_ended = self._threads.submit(self._run)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over.set()
-        self._threads.shutdown()
-        self._run_ended.result()
 
     def wait_for(self, seconds: float) -> None:
         """Let it write for so long. Raises ClusterError when a record failed."""
-        self._is_over.wait(seconds)
+        self._is_ended.wait(seconds)
         if self.errors:
             raise ClusterError(f"{len(self.errors)} records failed, the first with {self.errors[0]}")
 
-    def _run(self) -> None:
-        while not self._is_over.is_set():
+    def _work(self) -> None:
+        while not self._is_ended.is_set():
             self._send()
         left = self._producer.flush(_DELIVERY_TIMEOUT_MS / 1000)
         if left:

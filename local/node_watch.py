@@ -6,13 +6,12 @@ A process that crashes between two faults, or that another program kills, says n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import Event, Lock
-from types import TracebackType
-from typing import Final, Self
+from threading import Lock
+from typing import Final
 
 from ..client import clock
+from .background_work import BackgroundWork
 from .local_node import LocalNode
 from .processes import ProcessId
 
@@ -32,8 +31,8 @@ class NodeEnd:
     """The last lines of its log; empty where the sentence has the last one."""
 
 
-class NodeWatch:
-    """From `__enter__` to `__exit__`, in a thread of its own. `nodes` are those that there are now; `on_end` is told
+class NodeWatch(BackgroundWork):
+    """From `__enter__` to `__exit__`. `nodes` are those that there are now; `on_end` is told
     the id of each that ended by itself, after it is in `ends`, and may wait for other threads.
 
     Safe to share between threads.
@@ -42,14 +41,12 @@ class NodeWatch:
     def __init__(
         self, nodes: Callable[[], Iterable[LocalNode]], *, on_end: Callable[[int], None] = lambda _node_id: None
     ) -> None:
+        super().__init__("node-watch")
         self._nodes = nodes
         self._on_end = on_end
         self._turn = Lock()
         self._ends: list[NodeEnd] = []
         self._known: set[ProcessId] = set()
-        self._is_over = Event()
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="node-watch")
-        self._done: Future[None] | None = None
 
     @property
     def ends(self) -> tuple[NodeEnd, ...]:
@@ -80,18 +77,6 @@ class NodeWatch:
         for node_id in new:
             self._on_end(node_id)
 
-    def __enter__(self) -> Self:
-        self._done = self._pool.submit(self._run)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._is_over.set()
-        self._pool.shutdown()
-        if self._done is not None and error is None:
-            self._done.result()
-
-    def _run(self) -> None:
-        while not self._is_over.wait(_INTERVAL_S):
+    def _work(self) -> None:
+        while not self._is_ended.wait(_INTERVAL_S):
             self.look()

@@ -7,14 +7,13 @@ Prometheus reads that often: at its defaults it reads every 15 s or 60 s.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import nullcontext
 from http.client import HTTPConnection
 from statistics import median
 from typing import Final
 
+from ...local.background_work import BackgroundWork
 from ...local.local_node import LocalNode
 from ..target import Target
 from ..usage import cpu_s
@@ -33,7 +32,7 @@ def scraping(target: Target, *, pairs: int, requests: int) -> Mapping[str, float
         cpu_us: dict[bool, list[float]] = {False: [], True: []}
         for number in range(pairs + 1):
             for is_scraped in (False, True) if number % 2 else (True, False):
-                with scraped(node) if is_scraped else nullcontext():
+                with _Reader(node) if is_scraped else nullcontext():
                     values = tiny(running, in_flight=IN_FLIGHT, requests=requests)
                 value = values["broker_cpu_us_per_request"]
                 assert value is not None, "its process is known"
@@ -42,7 +41,7 @@ def scraping(target: Target, *, pairs: int, requests: int) -> Mapping[str, float
                     cpu_us[is_scraped].append(value)
         before_s = cpu_s(running.pids)
         for _ in range(EXPOSITIONS):
-            with scraped(node):
+            with _Reader(node):
                 pass
         exposition_s = cpu_s(running.pids) - before_s
     return {
@@ -53,30 +52,24 @@ def scraping(target: Target, *, pairs: int, requests: int) -> Mapping[str, float
     }
 
 
-@contextmanager
-def scraped(node: LocalNode) -> Iterator[None]:
-    """Its metrics are read once a second meanwhile."""
-    assert node.admin_port is not None, "only asked of nodes that have metrics"
-    is_over = threading.Event()
-    with ThreadPoolExecutor(1) as threads:
-        reading = threads.submit(_read, node.host, node.admin_port, is_over)
+class _Reader(BackgroundWork):
+    """Reads the metrics of a node once a second, and once at least."""
+
+    def __init__(self, node: LocalNode) -> None:
+        super().__init__("metrics")
+        assert node.admin_port is not None, "only asked of nodes that have metrics"
+        self._host, self._port = node.host, node.admin_port
+
+    def _work(self) -> None:
+        connection = HTTPConnection(self._host, self._port, timeout=_TIMEOUT_S)
         try:
-            yield
+            while True:
+                connection.request("GET", "/metrics")
+                answer = connection.getresponse()
+                answer.read()
+                if answer.status != 200:
+                    raise OSError(f"metrics were refused with {answer.status}")
+                if self._is_ended.wait(SCRAPE_INTERVAL_S):
+                    return
         finally:
-            is_over.set()
-            reading.result()
-
-
-def _read(host: str, port: int, is_over: threading.Event) -> None:
-    connection = HTTPConnection(host, port, timeout=_TIMEOUT_S)
-    try:
-        while True:
-            connection.request("GET", "/metrics")
-            answer = connection.getresponse()
-            answer.read()
-            if answer.status != 200:
-                raise OSError(f"metrics were refused with {answer.status}")
-            if is_over.wait(SCRAPE_INTERVAL_S):
-                return
-    finally:
-        connection.close()
+            connection.close()

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from threading import Event
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import msgspec
 
 from ...client import clock
+from ...local.background_work import BackgroundWork
 from ...local.errors import ClusterError, NodeFailedError
 from ..histories.operation import NEMESIS, Operation
 from .act import Act, NotTakenHoldError, Stage
@@ -49,8 +47,8 @@ _READY_S: Final = 90.0
 _END, _LATE_END, _BEGIN, _REPEAT = range(4)
 
 
-class Nemesis:
-    """Begins with `__enter__`, in a thread of its own; `__exit__` ends it early if it still goes on, and heals."""
+class Nemesis(BackgroundWork):
+    """Begins with `__enter__`; `__exit__` ends it early if it still goes on, and heals."""
 
     def __init__(self, schedule: Schedule, target: Target, *, path: Path, start_ns: int) -> None:
         """Events are appended to the file at `path`, with times since `start_ns` of the monotonic clock.
@@ -62,29 +60,15 @@ class Nemesis:
             raise ClusterError(
                 f"this cluster cannot have {', '.join(missing)}: it can have {', '.join(sorted(target.kinds))}"
             )
+        super().__init__("nemesis")
         self.operations: list[Operation] = []
         """The events until now, without indices, as `histories.client_history.merged` takes them."""
         self._schedule = schedule
         self._target = target
         self._path = path
         self._start_ns = start_ns
-        self._is_ended = Event()
         self._stage = Stage(target, self._note, is_over=self._is_ended.is_set)
         self._orders: dict[int, NodeOrders] = {}
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="nemesis")
-        self._done: Future[None] | None = None
-
-    def __enter__(self) -> Self:
-        self._done = self._pool.submit(self._run)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._is_ended.set()
-        self._pool.shutdown()
-        if self._done is not None and error is None:
-            self._done.result()
 
     @property
     def is_over(self) -> bool:
@@ -97,7 +81,7 @@ class Nemesis:
         assert self._done is not None, "it has begun"
         self._done.result(timeout_s)
 
-    def _run(self) -> None:
+    def _work(self) -> None:
         begun_s = clock.monotonic_s()
         # For how long acts took, to wait for replicas or for a process: the schedule waits meanwhile, so that what it
         # has one after the other never comes at once. What is repeated until its end makes nothing wait: it comes less

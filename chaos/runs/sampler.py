@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
-from concurrent.futures import Future, ThreadPoolExecutor
+from abc import abstractmethod
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import msgspec
 
 from ...client import clock
+from ...local.background_work import BackgroundWork
 from ..histories.cluster_sample import ClusterSample
 
 INTERVAL_S: Final = 0.5
@@ -20,28 +19,14 @@ ANSWER_S: Final = 0.4
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-class Sampler(ABC):
-    """Appends a `ClusterSample` a line to a file, from `__enter__` to `__exit__`, in a thread of its own."""
+class Sampler(BackgroundWork):
+    """Appends a `ClusterSample` a line to a file from `__enter__` to `__exit__`."""
 
     def __init__(self, path: Path, *, start_ns: int) -> None:
         """Nothing is asked yet. Times are since `start_ns` of the monotonic clock."""
+        super().__init__("samples")
         self._path = path
         self._start_ns = start_ns
-        self._is_over = False
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="samples")
-        self._done: Future[None] | None = None
-
-    def __enter__(self) -> Self:
-        self._done = self._pool.submit(asyncio.run, self._run())
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._is_over = True
-        self._pool.shutdown()
-        if self._done is not None and error is None:
-            self._done.result()
 
     @abstractmethod
     async def sample(self, time_ns: int) -> ClusterSample:
@@ -51,10 +36,13 @@ class Sampler(ABC):
     async def close(self) -> None:
         """After the last sample, on the loop on which it was taken."""
 
+    def _work(self) -> None:
+        asyncio.run(self._run())
+
     async def _run(self) -> None:
         try:
             with self._path.open("ab", buffering=0) as file:
-                while not self._is_over:
+                while not self._is_ended.is_set():
                     begun_s = clock.monotonic_s()
                     sample = await self.sample(clock.monotonic_ns() - self._start_ns)
                     file.write(_ENCODER.encode(sample) + b"\n")

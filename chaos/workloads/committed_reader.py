@@ -1,22 +1,23 @@
 """A read_committed reader of a topic that reads all the time, while transactions are open, aborted and lost."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from typing import Final, Self
+from types import TracebackType
+from typing import Final
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from ...client.client_log import SILENT_LOGGER
+from ...local.background_work import BackgroundWork
 from ..checkers.records import Stored
 
 _POLL_S: Final = 0.1
 _MAX_MESSAGES: Final = 1_000
 
 
-class CommittedReader:
-    """Reads from the start of each partition, in a thread of its own between `__enter__` and `__exit__`."""
+class CommittedReader(BackgroundWork):
+    """Reads from the start of each partition between `__enter__` and `__exit__`."""
 
     def __init__(self, bootstrap: str, topic: str, *, partitions: int) -> None:
+        super().__init__("committed-reader")
         self.read: list[list[Stored]] = [[] for _ in range(partitions)]
         """By partition, in the order in which it came."""
         self.errors: list[str] = []
@@ -34,25 +35,21 @@ class CommittedReader:
             logger=SILENT_LOGGER,
         )
         self._consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(partitions)])
-        self._is_over = threading.Event()
-        self._threads = ThreadPoolExecutor(1)
 
     @property
     def count(self) -> int:
         return sum(map(len, self.read))
 
-    def __enter__(self) -> Self:
-        self._run_ended = self._threads.submit(self._run)
-        return self
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            super().__exit__(kind, error, trace)
+        finally:
+            self._consumer.close()
 
-    def __exit__(self, *_: object) -> None:
-        self._is_over.set()
-        self._threads.shutdown()
-        self._run_ended.result()
-        self._consumer.close()
-
-    def _run(self) -> None:
-        while not self._is_over.is_set():
+    def _work(self) -> None:
+        while not self._is_ended.is_set():
             for message in self._consumer.consume(_MAX_MESSAGES, _POLL_S):
                 error = message.error()
                 if error is None:

@@ -3,9 +3,7 @@
 What a fault costs is the longest time without an acknowledgement; what it may not cost is judged by `checkers.records`.
 """
 
-import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import cycle, pairwise
 from typing import Final
@@ -14,6 +12,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from ...client import clock
 from ...client.client_log import SILENT_LOGGER
+from ...local.background_work import BackgroundWork
 from ...local.errors import ClusterError
 from ..checkers.records import Finding, Sent, judge
 from .numbered_records import read_all
@@ -37,8 +36,8 @@ SETTINGS: Final[Mapping[str, str | int | float | bool]] = {
 }
 
 
-class SteadyRecords:
-    """Writes to the partitions in turn, from a thread of its own between `__enter__` and `__exit__`."""
+class SteadyRecords(BackgroundWork):
+    """Writes to the partitions in turn between `__enter__` and `__exit__`."""
 
     def __init__(
         self,
@@ -50,6 +49,7 @@ class SteadyRecords:
         settings: Mapping[str, str | int | float | bool] = SETTINGS,
     ) -> None:
         """`settings` are librdkafka's."""
+        super().__init__("steady-records")
         self.topic = topic
         self.acknowledged_s: list[float] = []
         """When each acknowledgement came, by the monotonic clock."""
@@ -60,17 +60,6 @@ class SteadyRecords:
         self._sent: list[list[Sent]] = [[] for _ in range(partitions)]
         self._partitions = cycle(range(partitions))
         self._producer = Producer({"bootstrap.servers": bootstrap, **settings}, logger=SILENT_LOGGER)
-        self._is_over = threading.Event()
-        self._threads = ThreadPoolExecutor(1)
-
-    def __enter__(self) -> "SteadyRecords":
-        self._run_ended = self._threads.submit(self._run)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over.set()
-        self._threads.shutdown()
-        self._run_ended.result()
 
     def wait_acknowledged(self, count: int, *, timeout_s: float) -> None:
         """Until so many more are acknowledged than now. Raises ClusterError."""
@@ -78,7 +67,7 @@ class SteadyRecords:
         while len(self.acknowledged_s) < goal:
             if clock.monotonic_s() > deadline_s:
                 raise ClusterError(f"{goal - len(self.acknowledged_s)} records not acknowledged within {timeout_s:g} s")
-            self._is_over.wait(INTERVAL_S)
+            self._is_ended.wait(INTERVAL_S)
 
     def longest_gap_s(self, since_s: float) -> float:
         """The longest time between acknowledgements, of those that ended after `since_s`."""
@@ -92,9 +81,9 @@ class SteadyRecords:
             for finding in judge(sent, read_all(bootstrap, self.topic, partition, timeout_s=timeout_s))
         ]
 
-    def _run(self) -> None:
+    def _work(self) -> None:
         next_s = clock.monotonic_s()
-        while not self._is_over.is_set():
+        while not self._is_ended.is_set():
             self._send()
             next_s += self._interval_s
             # Acknowledgements are noted when they come, not when the next record is due.
