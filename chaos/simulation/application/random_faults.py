@@ -40,7 +40,7 @@ class RandomFaults:
         self._faults = faults = ClusterFaults(
             machines, applications,
             loop=loop, network=network, random=Random(random.getrandbits(64)), trace=turns.note,
-            is_whole=state.is_whole, is_in_sync=state.is_in_sync, is_flushed=is_flushed,
+            is_whole=state.is_whole, has_caught_up=state.has_caught_up, is_flushed=is_flushed,
             is_replicated=all(one is not None and len(one.replicas) > 1 for one in registrations),
             counts=state.counts, may_count=state.may_count, leaders=state.leaders, profile=profile,
             active_controller=lambda: log.active_controller, on_crash_of_all=_nothing,

@@ -34,7 +34,7 @@ class ClusterFaults:
         random: Random,
         trace: Callable[[str], None],
         is_whole: Callable[[], bool],
-        is_in_sync: Callable[[int], bool],
+        has_caught_up: Callable[[int], bool],
         is_flushed: bool,
         is_replicated: bool,
         counts: Callable[[int], bool],
@@ -45,10 +45,10 @@ class ClusterFaults:
         has_offline_directory: Callable[[Process], bool],
         on_crash_of_all: Callable[[], None],
     ) -> None:
-        """`is_whole` says whether every replica is in sync, `is_in_sync` whether all of one node are, `is_flushed` that
-        only what is synced is acknowledged, and `counts` whether a node is one of those that committed records have to
-        be on, `may_count` whether it may be one without any other node knowing it yet. `on_crash_of_all` is called
-        while no process runs."""
+        """`is_whole` says whether every replica is in sync, `has_caught_up` whether each of one node is that may lead,
+        `is_flushed` that only what is synced is acknowledged, and `counts` whether a node is one of those that
+        committed records have to be on, `may_count` whether it may be one without any other node knowing it yet.
+        `on_crash_of_all` is called while no process runs."""
         self.counts: Counter[str] = Counter()
         self._machines = machines
         self._clients = tuple(clients)
@@ -57,7 +57,7 @@ class ClusterFaults:
         self._random = random
         self._trace = trace
         self._is_whole = is_whole
-        self._is_in_sync = is_in_sync
+        self._has_caught_up = has_caught_up
         self._is_flushed = is_flushed
         self._is_replicated = is_replicated
         self._counts = counts
@@ -163,7 +163,7 @@ class ClusterFaults:
 
     def keep_up(self) -> None:
         # Until those that lost data have it again, a node that stops leaves the ISR to them.
-        if self._to_restart and all(self._is_in_sync(node_id) for node_id in self._losses.lost - self._to_restart):
+        if self._to_restart and all(self._has_caught_up(node_id) for node_id in self._losses.lost - self._to_restart):
             for node_id in sorted(self._to_restart):
                 machine = self._machines[node_id]
                 if machine.is_ready and not machine.is_stopping:

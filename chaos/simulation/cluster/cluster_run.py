@@ -158,7 +158,7 @@ class _Simulation:
         faults = self._faults = ClusterFaults(
             self._machines, processes,
             loop=self._loop, network=self._network, random=Random(self._random.getrandbits(64)), trace=self._trace,
-            is_whole=state.is_whole, is_in_sync=state.is_in_sync, is_flushed=self._settings.is_flushed,
+            is_whole=state.is_whole, has_caught_up=state.has_caught_up, is_flushed=self._settings.is_flushed,
             is_replicated=self._shape.replication_factor > 1, counts=state.counts, may_count=state.may_count,
             leaders=state.leaders, profile=self._shape.profile,
             active_controller=lambda: self._log.active_controller, on_crash_of_all=self._on_crash_of_all,

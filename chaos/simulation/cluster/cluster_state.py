@@ -46,14 +46,23 @@ class ClusterState:
             one is not None and one.leader >= 0 and set(one.isr) == set(one.replicas) for one in self._registrations()
         )
 
-    def is_in_sync(self, node_id: int) -> bool:
-        """The node has started, so that it is registered, and every replica of it is in its partition's ISR."""
+    def has_caught_up(self, node_id: int) -> bool:
+        """The node has started, so that it is registered, and no replica of it could lead without what is committed.
+
+        Each is in its partition's ISR, or no candidate to lead a partition that has no leader to catch up with.
+        """
         machine = self._machines[node_id]
         return (
             machine.is_ready
             and not machine.is_stopping
             and all(
-                one is not None and (node_id not in one.replicas or node_id in one.isr) for one in self._registrations()
+                one is not None
+                and (
+                    node_id not in one.replicas
+                    or node_id in one.isr
+                    or (one.leader < 0 and node_id not in _candidates(one))
+                )
+                for one in self._registrations()
             )
         )
 
@@ -69,10 +78,7 @@ class ClusterState:
 
     def counts(self, node_id: int) -> bool:
         """Whether a node is one of those that committed records have to be on."""
-        return any(
-            one is None or node_id in (one.leader, *one.isr, *one.elr, *one.last_known_elr)
-            for one in self._registrations()
-        )
+        return any(one is None or node_id in _candidates(one) for one in self._registrations())
 
     def may_count(self, node_id: int) -> bool:
         """Whether it may be one without any other node knowing it yet."""
@@ -92,3 +98,8 @@ class ClusterState:
     def group_coordinator(self) -> Leadership | None:
         registration = self._judge.registration(OFFSETS_TOPIC, 0)
         return None if registration is None else Leadership(registration.leader, registration.leader_epoch)
+
+
+def _candidates(registration: PartitionRegistration) -> set[int]:
+    """Who leads, and who may be elected."""
+    return {registration.leader, *registration.isr, *registration.elr, *registration.last_known_elr}
