@@ -58,9 +58,11 @@ class World:
     async def running(self, **properties: str) -> AsyncIterator[tuple[Node, Connection]]:
         node = self.node(**properties)
         await node.start()
-        async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as connection:
-            yield node, connection
-        await node.stop()
+        try:
+            async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as connection:
+                yield node, connection
+        finally:
+            await node.stop()
 
     async def lose_power(self, node: Node) -> None:
         """Nothing of the node gets to the disk any more, and what was not synced may be gone."""

@@ -43,7 +43,7 @@ class Signalling(Waiting):
 
 
 class InterruptedPool(ThreadPoolExecutor):
-    """The signal comes when the work has begun, and before anybody knows of it."""
+    """The signal comes when the work has begun, and before its future is there."""
 
     def submit(self, *args: Any, **named: Any) -> Future[Any]:
         super().submit(*args, **named)

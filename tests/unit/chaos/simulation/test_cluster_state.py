@@ -41,7 +41,7 @@ def test_a_node_has_caught_up_when_it_is_in_each_isr() -> None:
 
 
 @pytest.mark.parametrize(("place", "has_caught_up"), [({"last_known_elr": (1,)}, True), ({"elr": (2, 1)}, False)])
-def test_nobody_catches_up_with_a_leader_that_is_not_there(place: dict[str, Any], has_caught_up: bool) -> None:
+def test_a_node_is_not_waited_for_where_no_leader_lets_it_catch_up(place: dict[str, Any], has_caught_up: bool) -> None:
     """Who cannot be elected meanwhile need not be waited for: the one that can may be waiting to be started again."""
     waiting = SimpleNamespace(**{**PLACES, **place, "replicas": (1, 2)})
     assert state_of(waiting).has_caught_up(2) is has_caught_up
