@@ -4,6 +4,8 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,23 @@ def run_until_it_shows_something(
     return told, RunFolder(folder / "again")
 
 
+@contextmanager
+def run_that_has_begun(*words: str, folder: Path) -> Iterator[tuple[subprocess.Popen[str], LocalCluster]]:
+    """Of counters, into the folder `run`: all its clients are started, and its cluster can be attached to."""
+    command = [sys.executable, "-P", "-m", "penstock", "chaos", "run", "--workload", "counter", "--out", "run", *words]
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            assert "4 clients of the workload counter" in process.stderr.readline()
+            cluster = LocalCluster.attach(folder / "run" / "nodes")
+            assert cluster is not None
+            yield process, cluster
+        except BaseException:
+            # Its nodes end with it.
+            process.kill()
+            raise
+
+
 @pytest.fixture
 def toxiproxy() -> None:
     need_toxiproxy()
@@ -128,42 +147,21 @@ def test_a_run_leaves_all_that_its_verdict_rests_on(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("toxiproxy")
 def test_a_run_that_is_terminated_leaves_no_process(tmp_path: Path) -> None:
-    words = ("run", "--workload", "counter", "--time", "600", "--out", "run")
-    command = [sys.executable, "-P", "-m", "penstock", "chaos", *words]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr is not None
-            # It says so once all are started.
-            assert "4 clients of the workload counter" in process.stderr.readline()
-            cluster = LocalCluster.attach(tmp_path / "run" / "nodes")
-            assert cluster is not None
-            assert cluster.is_running
-            process.terminate()
-            assert process.wait(RUN_TIMEOUT_S) == STATUS
-        except BaseException:
-            process.kill()
-            raise
+    with run_that_has_begun("--time", "600", folder=tmp_path) as (process, cluster):
+        assert cluster.is_running
+        process.terminate()
+        assert process.wait(RUN_TIMEOUT_S) == STATUS
     assert not cluster.is_running
 
 
 @pytest.mark.usefixtures("toxiproxy")
 def test_a_node_that_crashes_is_a_finding(tmp_path: Path) -> None:
     """Killed behind the back of a run without faults; the run starts it again at the end."""
-    words = ("run", "--workload", "counter", "--time", "10", "--seed", "3", "--out", "run")
-    command = [sys.executable, "-P", "-m", "penstock", "chaos", *words]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stderr is not None
-            assert "4 clients of the workload counter" in process.stderr.readline()
-            cluster = LocalCluster.attach(tmp_path / "run" / "nodes")
-            assert cluster is not None
-            crashed = cluster.nodes[2].process
-            assert crashed is not None
-            assert send_signal(crashed, signal.SIGKILL)
-            assert process.wait(RUN_TIMEOUT_S) == EXIT_CODES["anomalies"]
-        except BaseException:
-            process.terminate()
-            raise
+    with run_that_has_begun("--time", "10", "--seed", "3", folder=tmp_path) as (process, cluster):
+        crashed = cluster.nodes[2].process
+        assert crashed is not None
+        assert send_signal(crashed, signal.SIGKILL)
+        assert process.wait(RUN_TIMEOUT_S) == EXIT_CODES["anomalies"]
     verdict = json.loads((tmp_path / "run" / "verdict.json").read_bytes())
     (finding,) = (one for one in verdict["findings"] if not one["allowed"])
     assert finding["type"] == "node-ended"
