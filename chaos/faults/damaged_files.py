@@ -16,6 +16,11 @@ from ...local.errors import ClusterError
 _BITS: Final = 8
 
 
+def has_log(data: Path, topics: Iterable[str]) -> bool:
+    """Whether there is a log that has anything in it."""
+    return bool(_logs(data, topics))
+
+
 def flip_bit(data: Path, topics: Iterable[str], random: Random) -> dict[str, Any]:
     """One bit of the log that was written last; where, and the byte before and after. Raises ClusterError without a
     log that has anything in it."""
@@ -40,11 +45,15 @@ def cut_end(data: Path, topics: Iterable[str], size_bytes: int) -> dict[str, Any
 
 
 def _last_written(data: Path, topics: Iterable[str]) -> Path:
+    logs = _logs(data, topics)
+    if not logs:
+        raise ClusterError(f"no log below {data.name} has anything in it that could be damaged")
+    return max(logs, key=lambda log: (log.stat().st_mtime_ns, str(log)))
+
+
+def _logs(data: Path, topics: Iterable[str]) -> list[Path]:
     # Only `topic-0` and so on, not a folder of another topic whose name begins so, nor one that is being deleted.
     folders = [
         folder for topic in topics for folder in data.glob(f"{topic}-*") if folder.name[len(topic) + 1 :].isdigit()
     ]
-    logs = [log for folder in folders for log in folder.glob("*.log") if log.stat().st_size]
-    if not logs:
-        raise ClusterError(f"no log below {data.name} has anything in it that could be damaged")
-    return max(logs, key=lambda log: (log.stat().st_mtime_ns, str(log)))
+    return [log for folder in folders for log in folder.glob("*.log") if log.stat().st_size]

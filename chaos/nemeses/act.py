@@ -77,7 +77,9 @@ class Stage:
         clock.wait_until(is_there, timeout_s=_CHOICE_S, interval_s=_POLL_S)
         self.chosen_ns = clock.monotonic_ns()
         if not chosen:
-            raise NotTakenHoldError(f"nothing is {selector!r} now: no leader, no active controller, or no such node")
+            raise NotTakenHoldError(
+                f"nothing is {selector!r} now: no leader, no active controller, no such node, or none with such data"
+            )
         return chosen
 
     def settle(self, *, for_damage: bool = False) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from ...client import clock
 from ...local.errors import ClusterError
 from .act import IN_SYNC_S, NotTakenHoldError, Stage
 from .fault import DamageFault, Kill, NodeFault, Pause, Restart, Stop
-from .selectors import choose_nodes
+from .selectors import View, choose_nodes
 from .target import NodeState
 
 _STATE_S: Final = 5.0
@@ -34,7 +35,7 @@ class NodeAct:
         fault, stage = self._fault, self._stage
         is_in_sync = stage.settle(for_damage=isinstance(fault, DamageFault))
         # Afterwards: another node may lead by then.
-        chosen = stage.choose(fault.selector, choose_nodes, self._random)
+        chosen = stage.choose(fault.selector, self._choose, self._random)
         value: dict[str, Any] = {"nodes": list(chosen)}
         if not is_in_sync:
             value["in_sync"] = False
@@ -44,6 +45,14 @@ class NodeAct:
             known = error.value if isinstance(error, NotTakenHoldError) else {}
             raise NotTakenHoldError(str(error), **{**value, **known}) from error
         return value
+
+    def _choose(self, selector: str, view: View, random: Random) -> tuple[int, ...]:
+        fault = self._fault
+        if isinstance(fault, DamageFault):
+            # A node may have no replica, or none with records yet.
+            nodes = tuple(node for node in view.nodes if self._stage.target.can_be_damaged(node, fault))
+            view = replace(view, nodes=nodes)
+        return choose_nodes(selector, view, random)
 
     def _hit(self, chosen: tuple[int, ...], value: dict[str, Any]) -> None:
         """Adds to `value` what is known of it. Raises ClusterError."""

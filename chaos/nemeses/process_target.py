@@ -10,7 +10,7 @@ from typing import Any, Final
 from ...local.errors import ClusterError
 from ...local.local_node import LocalNode
 from ...local.readiness import wait_ready
-from ..faults.damaged_files import cut_end, flip_bit
+from ..faults.damaged_files import cut_end, flip_bit, has_log
 from ..faults.orders import DiskOperation, Orders
 from ..links.link import CutMode, Link
 from .fault import BitFlip, DamageFault, Truncation
@@ -95,6 +95,10 @@ class ProcessTarget:
 
     def clock_steps(self, node: int) -> int:
         raise self._no_orders(node)
+
+    def can_be_damaged(self, node: int, fault: DamageFault) -> bool:
+        # What loses its power, or its disk, needs nothing on it.
+        return not isinstance(fault, (BitFlip, Truncation)) or has_log(self._nodes[node].data, self._topics)
 
     def damage(self, node: int, fault: DamageFault, random: Random) -> Mapping[str, Any]:
         data = self._nodes[node].data

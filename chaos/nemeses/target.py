@@ -76,6 +76,9 @@ class Target(Protocol):
     def clock_steps(self, node: int) -> int:
         """How often the node has met another offset of its clock, since it was first started."""
 
+    def can_be_damaged(self, node: int, fault: DamageFault) -> bool:
+        """Whether there is now what the fault would damage."""
+
     def damage(self, node: int, fault: DamageFault, random: Random) -> Mapping[str, Any]:
         """Does to the disk of a node that is down what the fault says; what it did, as data. Raises ClusterError when
         there was nothing to damage."""

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from penstock.chaos.faults.damaged_files import cut_end, flip_bit
+from penstock.chaos.faults.damaged_files import cut_end, flip_bit, has_log
 from penstock.local.errors import ClusterError
 
 
@@ -53,3 +53,11 @@ def test_the_end_is_cut_and_of_a_log_that_is_shorter_all_of_it(data: Path) -> No
 def test_nothing_to_damage_is_told(data: Path) -> None:
     with pytest.raises(ClusterError, match=r"no log below .* has anything in it"):
         flip_bit(data, ["v"], Random(1))
+
+
+def test_a_log_counts_when_there_is_something_in_it(data: Path) -> None:
+    assert has_log(data, ["t"])
+    assert not has_log(data, ["v"])
+    (data / "t-1" / "00000000000000000000.log").write_bytes(b"")
+    assert not has_log(data, ["t"])
+    assert has_log(data, ["t", "u"])

@@ -21,6 +21,7 @@ from penstock.chaos.links.link import CutMode, Link
 from penstock.chaos.nemeses.fault import (
     AnyFault,
     Bandwidth,
+    BitFlip,
     ClockBump,
     ConnectionResets,
     DamageFault,
@@ -71,6 +72,7 @@ class FakeTarget:
         self.orders: dict[int, Orders] = {}
         self.steps: Counter[int] = Counter()
         self.in_sync = True
+        self.with_data = {1, 2, 3}
         self._ignored = ignored
 
     @property
@@ -158,6 +160,9 @@ class FakeTarget:
 
     def clock_steps(self, node: int) -> int:
         return self.steps[node]
+
+    def can_be_damaged(self, node: int, fault: DamageFault) -> bool:  # noqa: ARG002 - as every target
+        return node in self.with_data
 
     def damage(self, node: int, fault: DamageFault, random: Random) -> Mapping[str, Any]:  # noqa: ARG002 - as every target
         if "damage" in self._ignored:
@@ -487,6 +492,13 @@ def test_what_is_damaged_out_of_sync_is_written_so_though_the_damage_failed(tmp_
     (begin,) = [event for event in events if event.error]
     assert begin.error == "there was nothing to damage"
     assert begin.value["begin"] | {"kind": ""} == {"kind": "", "selector": "2", "nodes": [2], "in_sync": False}
+
+
+def test_only_a_node_that_has_such_data_is_damaged(tmp_path: Path) -> None:
+    target = FakeTarget()
+    target.with_data = {3}
+    events = carry_out(target, tmp_path, *[BitFlip(selector="one")] * 5)
+    assert [event.value["begin"]["nodes"] for event in events if "begin" in event.value] == [[3]] * 5
 
 
 def test_a_node_that_ends_by_itself_when_all_has_healed_is_started_at_the_end(tmp_path: Path) -> None:
