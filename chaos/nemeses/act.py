@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final, Protocol
 
 from ...client import clock
-from ...local.errors import ClusterError
+from ...local.errors import ClusterError, NodeFailedError
 from ..histories.operation import NEMESIS, Operation
 from ..links.link import Link
 from .fault import LinkFault
@@ -20,6 +20,9 @@ _CHOICE_S: Final = 10.0
 _POLL_S: Final = 0.05
 # For replicas to be in sync before the next node is hit.
 IN_SYNC_S: Final = 20.0
+# For a node that was started a moment ago to serve clients; one try of it.
+_SERVING_S: Final = 20.0
+_SERVING_TRY_S: Final = 1.0
 
 
 class NotTakenHoldError(ClusterError):
@@ -95,6 +98,24 @@ class Stage:
             return False
         self.is_damaged = self.was_down = False
         return True
+
+    def let_serve(self, nodes: Iterable[int]) -> None:
+        """Waits for a while until those of them serve clients that no act has down or paused.
+
+        One that is starting, or ending by a fault of its disk, does not yet, or no longer, what a fault would hit.
+        """
+        deadline_s = clock.monotonic_s() + _SERVING_S
+        for node in nodes:
+            while (left_s := deadline_s - clock.monotonic_s()) > 0 and not self.is_over():
+                self.keep_up(node)
+                if self.target.state(node) != "up":
+                    break
+                try:
+                    self.target.wait_ready((node,), timeout_s=min(_SERVING_TRY_S, left_s))
+                    break
+                except NodeFailedError:
+                    # It is asked again, and started again where it has ended.
+                    continue
 
     def hold_down(self, node: int) -> None:
         self.was_down = True

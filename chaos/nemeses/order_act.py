@@ -67,6 +67,7 @@ class OrderAct:
         is_in_sync = not isinstance(self._fault, OrderedFault) or self._stage.settle()
         # Afterwards: another node may lead by then.
         self._nodes = self._stage.choose(self._fault.selector, choose_nodes, self._random)
+        self._stage.let_serve(self._nodes)
         value: dict[str, Any] = {"nodes": list(self._nodes)}
         if not is_in_sync:
             value["in_sync"] = False

@@ -494,6 +494,26 @@ def test_what_is_damaged_out_of_sync_is_written_so_though_the_damage_failed(tmp_
     assert begin.value["begin"] | {"kind": ""} == {"kind": "", "selector": "2", "nodes": [2], "in_sync": False}
 
 
+def test_a_disk_fails_only_when_its_node_serves_again(tmp_path: Path) -> None:
+    """It was still ending by an earlier fault of its disk when it was chosen."""
+
+    class Ending(FakeTarget):
+        def wait_ready(self, nodes: Sequence[int], *, timeout_s: float) -> None:
+            super().wait_ready(nodes, timeout_s=timeout_s)
+            if self.done.count(("ready", nodes)) == 1:
+                self.states[1] = "down"
+                raise NodeFailedError("node 1 ended before it was ready", log_tail="")
+
+        def order(self, node: int, orders: Orders) -> None:
+            super().order(node, orders)
+            self.done.append(("order", node))
+
+    target = Ending()
+    events = carry_out(target, tmp_path, DiskError(selector="1"))
+    assert [event.error for event in events] == [None, None]
+    assert target.done[:4] == [("ready", (1,)), ("start", 1), ("ready", (1,)), ("order", 1)]
+
+
 def test_only_a_node_that_has_such_data_is_damaged(tmp_path: Path) -> None:
     target = FakeTarget()
     target.with_data = {3}
