@@ -95,6 +95,14 @@ def may_overlap(one: Fault, other: Fault) -> bool:
     )
 
 
+def may_stop_quorum(fault: Fault, node_count: int) -> bool:
+    """Whether no controller may lead while it holds, for as long as it holds."""
+    if isinstance(fault, Partition):
+        return fault.selector != "client-from-leader"
+    voters = min(VOTERS_MAX, node_count)
+    return (_crashes(fault) or isinstance(fault, _AWAY)) and 2 * _hit_max(fault, node_count) >= voters
+
+
 def allowances(
     schedule: Schedule, promise: Promise, *, node_count: int, events: Iterable[Operation] = ()
 ) -> dict[str, str]:

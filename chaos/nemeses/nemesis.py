@@ -33,6 +33,7 @@ from .fault import (
     OrderedFault,
     RollingRestart,
 )
+from .limits import may_stop_quorum
 from .link_act import LinkAct
 from .node_act import NodeAct, RollingRestartAct
 from .operator_act import operator_act
@@ -97,10 +98,12 @@ class Nemesis(BackgroundWork):
                 if self._is_ended.wait(max(0.0, begun_s + lag_s + at_s - clock.monotonic_s())):
                     break
                 act_begun_s = clock.monotonic_s()
-                if phase == _BEGIN:
+                if phase == _BEGIN and (later_s := self._earliest_s(doing, open_.values())) > at_s:
+                    heapq.heappush(due, (later_s, _BEGIN, number, doing))
+                elif phase == _BEGIN:
                     open_[number] = doing
                     self._tell(doing, "begin", doing.act.begin)
-                    heapq.heappush(due, (doing.step.end_s, _END, number, doing))
+                    heapq.heappush(due, (max(at_s, doing.step.end_s), _END, number, doing))
                 elif phase in (_END, _LATE_END) and (later_s := _last_end_s(doing, open_.values())) > at_s:
                     heapq.heappush(due, (later_s, _LATE_END, number, doing))
                 elif phase in (_END, _LATE_END):
@@ -123,6 +126,13 @@ class Nemesis(BackgroundWork):
         if any(self._target.state(node) == "down" for node in self._target.view(with_leaders=False).nodes):
             # It ended by itself in the last quiet time.
             self._heal()
+
+    def _earliest_s(self, doing: _Doing, open_: Iterable[_Doing]) -> float:
+        """Before when it does not begin: without a quorum no broker joins, and all that is to end would wait for it."""
+        if not isinstance(doing.step.fault, Join):
+            return doing.step.at_s
+        count = len(self._target.view(with_leaders=False).nodes)
+        return max([one.step.end_s for one in open_ if may_stop_quorum(one.step.fault, count)], default=0.0)
 
     def _act(self, number: int, fault: Fault) -> Act:
         # Whom a fault hits depends on the seed and its place in the schedule, not on how long others took.

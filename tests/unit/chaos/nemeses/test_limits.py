@@ -20,10 +20,11 @@ from penstock.chaos.nemeses.fault import (
     Pause,
     PowerLoss,
     PreferredElection,
+    SlowDisk,
     Stop,
     Truncation,
 )
-from penstock.chaos.nemeses.limits import LOSSES, OUTAGES, TORN, Promise, allowances
+from penstock.chaos.nemeses.limits import LOSSES, OUTAGES, TORN, Promise, allowances, may_stop_quorum
 from penstock.chaos.nemeses.schedule import Schedule, Step
 
 FLUSHED = Promise(is_flushed=True)
@@ -208,3 +209,23 @@ def test_transactions_of_version_1_may_be_torn() -> None:
     allowed = allowances(schedule_of(Kill()), Promise(transaction_version=1), node_count=3)
     assert set(allowed) == set(TORN)
     assert "KAFKA-17754" in allowed["G1a"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "node_count", "may_stop"),
+    [
+        (Kill(selector="one"), 3, False),
+        (Kill(selector="majority"), 3, True),
+        # Which may be two of the three controllers.
+        (Kill(selector="minority"), 5, True),
+        (Pause(selector="controllers"), 5, False),
+        (PowerLoss(selector="one"), 1, True),
+        (SlowDisk(selector="all"), 3, False),
+        (Partition(selector="majority"), 3, True),
+        (Partition(selector="client-from-leader"), 3, False),
+    ],
+)
+def test_a_quorum_may_stand_still_while_half_of_the_controllers_are_hit(
+    fault: AnyFault, node_count: int, may_stop: bool
+) -> None:
+    assert may_stop_quorum(fault, node_count) is may_stop

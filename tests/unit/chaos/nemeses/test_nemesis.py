@@ -308,11 +308,25 @@ def test_a_node_that_two_faults_hold_down_starts_when_both_have_ended(tmp_path: 
     assert [one for one in target.done if one[0] == "start"] == [("start", 1), ("start", 2)]
 
 
-@pytest.mark.parametrize("kill_at_s", [0.02, 0.1])
-def test_a_node_that_joined_leaves_when_no_other_fault_may_keep_a_node_down(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_at_s: float
+@pytest.mark.parametrize(
+    ("joins_at_s", "selector", "kill_at_s", "expected"),
+    [
+        # Its replicas go to nodes that run.
+        (0.0, "1", 0.02, ["join", "kill", "start", "leave"]),
+        (0.0, "1", 0.1, ["join", "leave", "kill", "start"]),
+        (0.05, "1", 0.0, ["kill", "join", "start", "leave"]),
+        # Without a quorum it could not join, and the end of the other fault would wait for it.
+        (0.05, "majority", 0.0, ["kill", "kill", "start", "start", "join", "leave"]),
+    ],
+)
+def test_a_node_joins_where_there_is_a_quorum_and_leaves_when_no_other_fault_may_keep_a_node_down(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    joins_at_s: float,
+    selector: str,
+    kill_at_s: float,
+    expected: list[str],
 ) -> None:
-    """Its replicas go to nodes that run."""
 
     class Joining(FakeTarget):
         @property
@@ -335,10 +349,10 @@ def test_a_node_that_joined_leaves_when_no_other_fault_may_keep_a_node_down(
 
     monkeypatch.setattr("penstock.chaos.nemeses.nemesis.operator_act", lambda *_: JoinAct())
     target = Joining()
-    carry_out(target, tmp_path, Join(), Kill(selector="1"), places=[(0.0, 0.1), (kill_at_s, 0.2)])
+    places = [(joins_at_s, 0.1), (kill_at_s, 0.2)]
+    carry_out(target, tmp_path, Join(), Kill(selector=selector), places=places)
     happened = [one[0] for one in target.done if one[0] in ("join", "kill", "start", "leave")]
-    last = ["kill", "start", "leave"] if kill_at_s < 0.1 else ["leave", "kill", "start"]
-    assert happened == ["join", *last]
+    assert happened == expected
 
 
 def test_a_node_that_ended_by_a_fault_of_its_disk_is_started(tmp_path: Path) -> None:
