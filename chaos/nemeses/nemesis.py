@@ -103,7 +103,8 @@ class Nemesis(BackgroundWork):
                 elif phase == _BEGIN:
                     open_[number] = doing
                     self._tell(doing, "begin", doing.act.begin)
-                    heapq.heappush(due, (max(at_s, doing.step.end_s), _END, number, doing))
+                    end = _LATE_END if isinstance(doing.step.fault, Join) else _END
+                    heapq.heappush(due, (max(at_s, doing.step.end_s), end, number, doing))
                 elif phase in (_END, _LATE_END) and (later_s := _last_end_s(doing, open_.values())) > at_s:
                     heapq.heappush(due, (later_s, _LATE_END, number, doing))
                 elif phase in (_END, _LATE_END):

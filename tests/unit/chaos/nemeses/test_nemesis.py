@@ -314,6 +314,8 @@ def test_a_node_that_two_faults_hold_down_starts_when_both_have_ended(tmp_path: 
         # Its replicas go to nodes that run.
         (0.0, "1", 0.02, ["join", "kill", "start", "leave"]),
         (0.0, "1", 0.1, ["join", "leave", "kill", "start"]),
+        # At the same time, though its number is the lower one.
+        (0.1, "1", 0.0, ["kill", "join", "start", "leave"]),
         (0.05, "1", 0.0, ["kill", "join", "start", "leave"]),
         # Without a quorum it could not join, and the end of the other fault would wait for it.
         (0.05, "majority", 0.0, ["kill", "kill", "start", "start", "join", "leave"]),
