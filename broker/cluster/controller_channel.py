@@ -23,6 +23,14 @@ class ControllerChannel(Protocol):
         ...
 
 
+class NodeControllerChannel(ControllerChannel, Protocol):
+    """As the node has it that made it."""
+
+    def limit_wait(self, timeout_ms: int) -> None:
+        """From now on no request waits longer than that for a controller, those under way neither."""
+        ...
+
+
 class LocalControllerChannel:
     """To the controller in this process, which is the only one."""
 
@@ -31,3 +39,6 @@ class LocalControllerChannel:
 
     async def submit(self, request: ControllerRequest[RequestT, ResponseT], message: RequestT) -> ResponseT:
         return await self._controller.submit(request.decision, message, is_of_client=not request.is_for_brokers)
+
+    def limit_wait(self, timeout_ms: int) -> None:
+        """Nothing: it is there."""

@@ -10,7 +10,7 @@ from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
 from ...protocol.ids import NodeId
 from ..network.request import RequestContext
-from .controller_channel import ControllerChannel
+from .controller_channel import NodeControllerChannel
 from .voter_access import VoterAccess
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class QuorumLink(Protocol):
     def add_metrics(self, metrics: Metrics) -> None:
         """Adds what it has to tell; once it has started."""
 
-    def channel(self, timeout_ms: int) -> ControllerChannel: ...
+    def channel(self, timeout_ms: int) -> NodeControllerChannel: ...
 
     def describe_quorum(
         self, request: DescribeQuorumRequest, context: RequestContext

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar, cast
@@ -95,6 +96,7 @@ class RemoteControllerChannel:
         self._name = name
         self._request_count = 0
         self._turn = asyncio.Lock()
+        self._waits: set[asyncio.Timeout] = set()
 
     async def submit(self, request: ControllerRequest[RequestT, ResponseT], message: RequestT) -> ResponseT:
         if not is_once(message):
@@ -128,6 +130,14 @@ class RemoteControllerChannel:
         if request.is_for_brokers and response.error_code:
             raise KafkaError(ErrorCode(int(response.error_code)))
         return cast(ResponseT, response)
+
+    def limit_wait(self, timeout_ms: int) -> None:
+        self._timeout_ms = min(self._timeout_ms, timeout_ms)
+        end_s = asyncio.get_running_loop().time() + timeout_ms / 1000
+        for wait in self._waits:
+            until_s = wait.when()
+            if not wait.expired() and until_s is not None and until_s > end_s:
+                wait.reschedule(end_s)
 
     async def describe_quorum(self, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
         """The leader's own answer, or that of a voter without a quorum. Raises KafkaError as `submit` does."""
@@ -182,7 +192,7 @@ class RemoteControllerChannel:
         """As a client would, it asks again while there is no controller, until the time of a request is over."""
         answer: tuple[Response | None, int] | None = None
         try:
-            async with asyncio.timeout(timeout_ms / 1000), self._turn:
+            async with self._wait(timeout_ms), self._turn:
                 answer = await self._ask_voters(message, exchange, answer_timeout_ms, attempts)
                 if waits_for_image:
                     await self._metadata.wait_for(answer[1])
@@ -200,6 +210,16 @@ class RemoteControllerChannel:
         if attempts.change is not None and (attempts.is_answer_lost or response is None):
             return whole_answer(message, response, attempts.change.topics, self._metadata.image)
         return response
+
+    @asynccontextmanager
+    async def _wait(self, timeout_ms: int) -> AsyncIterator[None]:
+        """Raises TimeoutError after so long, or earlier when `limit_wait` says so."""
+        async with asyncio.timeout(timeout_ms / 1000) as wait:
+            self._waits.add(wait)
+            try:
+                yield
+            finally:
+                self._waits.discard(wait)
 
     async def _ask_voters(
         self, message: Request, exchange: Exchange, answer_timeout_ms: int, attempts: _Attempts

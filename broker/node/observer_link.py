@@ -23,7 +23,7 @@ from ...quorum.raft.quorum_notice import QuorumNotice
 from ...quorum.voter.observer_log import ObserverLog
 from ...storage.disk.files import Files
 from ...storage.log.rules.config import LogConfig
-from ..cluster.controller_channel import ControllerChannel
+from ..cluster.controller_channel import NodeControllerChannel
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.metadata_observer import MetadataObserver
 from ..cluster.peers import PeerConnector
@@ -145,7 +145,7 @@ class ObserverLink:
 
         metrics.add_later(load)
 
-    def channel(self, timeout_ms: int) -> ControllerChannel:
+    def channel(self, timeout_ms: int) -> NodeControllerChannel:
         return self._remote_channel(timeout_ms)
 
     def _remote_channel(self, timeout_ms: int) -> RemoteControllerChannel:

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DRAIN_TIMEOUT_MS = 10_000
+# For the answer of a controller to what clients have asked: one that is there needs less.
+CONTROLLER_WAIT_MS = 1_000
 """For clients that do not read their answers; whatever else requests wait for is ended at once."""
 ROOM_CHECK_S = 1.0
 """How long after a full disk has room again what it refused is tried again, but for appends: they try at once."""
@@ -435,6 +437,8 @@ class Node:
         parts.data_path.produces.expire_all()
         parts.data_path.fetches.expire_all()
         parts.data_path.deletes.expire_all()
+        # Where no controller answers, what clients asked it for would keep this node for as long as they wait.
+        parts.controller.limit_wait(CONTROLLER_WAIT_MS)
         await parts.listeners.drain(DRAIN_TIMEOUT_MS)
         await parts.dispatcher.stop()
         parts.data_path.verifier.close()

@@ -30,7 +30,7 @@ from ...quorum.voter.voter import RaftVoter
 from ...storage.disk.files import Files
 from ..apis.describe_quorum import QuorumDescriber
 from ..apis.quorum_operations import QuorumOperator
-from ..cluster.controller_channel import ControllerChannel, LocalControllerChannel
+from ..cluster.controller_channel import LocalControllerChannel, NodeControllerChannel
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.quorum_link import QUORUM_ANSWER_TIMEOUT_MS
 from ..cluster.rules.voter_choice import SilentVoters
@@ -266,7 +266,7 @@ class VoterLink:
         if self._listener is not None:
             metrics.add_listeners(self._listener.listeners, self._listener.dispatcher, self._listener.requests)
 
-    def channel(self, timeout_ms: int) -> ControllerChannel:
+    def channel(self, timeout_ms: int) -> NodeControllerChannel:
         return LocalControllerChannel(self.controller) if self._is_alone else self._remote_channel(timeout_ms)
 
     def _remote_channel(self, timeout_ms: int) -> RemoteControllerChannel:

@@ -17,7 +17,7 @@ from ...storage.disk.files import Files
 from ...storage.log.log import Log
 from ..apis.client_telemetry import connection_of
 from ..apis.describe_quorum import DescribeQuorum
-from ..cluster.controller_channel import ControllerChannel
+from ..cluster.controller_channel import ControllerChannel, NodeControllerChannel
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.peer_channel import PeerChannel
 from ..cluster.producer_ids import ProducerIds, allocate_producer_ids
@@ -59,6 +59,8 @@ class BrokerParts:
     """In the order in which they are started."""
 
     lifecycle: BrokerLifecycle
+    controller: NodeControllerChannel
+    """By which what clients ask of a controller goes."""
     configs: ConfigResolver
     throttles: ReplicationThrottles
     data_path: DataPath
@@ -92,7 +94,7 @@ def wire_broker(
     metadata: MetadataCache,
     lifecycle: BrokerLifecycle,
     *,
-    controller: ControllerChannel,
+    controller: NodeControllerChannel,
     isr_changes: ControllerChannel,
     assignments: ControllerChannel,
     describe_quorum: DescribeQuorum,
@@ -251,6 +253,7 @@ def wire_broker(
     configs.on_change(lambda _old, new: logs.set_producer_id_expiration(new.producer_id_expiration_ms))
     return BrokerParts(
         lifecycle=lifecycle,
+        controller=controller,
         configs=configs,
         throttles=throttles,
         data_path=data_path,

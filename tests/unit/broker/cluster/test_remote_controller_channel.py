@@ -307,6 +307,30 @@ def test_a_change_of_which_a_snapshot_does_not_tell_has_an_unknown_outcome() -> 
     run(scenario)
 
 
+def test_no_request_waits_longer_than_a_node_that_stops() -> None:
+    """Neither the one that a voter has, nor the one that has not had its turn, nor one that comes later."""
+
+    async def scenario(world: World) -> None:
+        loop = asyncio.get_running_loop()
+        world.silent = {1, 2, 3}
+        asking = [asyncio.ensure_future(world.channel.submit(CREATE_TOPICS, CREATION)) for _ in range(2)]
+        await asyncio.sleep(0.5)
+        began_s = loop.time()
+        world.channel.limit_wait(1_000)
+        asking.append(asyncio.ensure_future(world.channel.submit(CREATE_TOPICS, CREATION)))
+        for answer in await asyncio.gather(*asking, return_exceptions=True):
+            assert isinstance(answer, KafkaError)
+            assert answer.code is ErrorCode.REQUEST_TIMED_OUT
+        assert loop.time() - began_s == pytest.approx(1.0, abs=0.01)
+        # A later limit does not give more time.
+        world.channel.limit_wait(5_000)
+        with pytest.raises(KafkaError, match="REQUEST_TIMED_OUT"):
+            await world.channel.submit(CREATE_TOPICS, CREATION)
+        assert loop.time() - began_s == pytest.approx(2.0, abs=0.01)
+
+    run(scenario)
+
+
 def test_client_is_told_that_there_is_no_quorum() -> None:
     async def scenario(world: World) -> None:
         world.refusing = {1, 2, 3}
