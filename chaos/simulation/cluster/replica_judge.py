@@ -9,7 +9,7 @@
 | Committed | what is below any replica's high watermark is the same on all, and in the log of every later leader |
 | MaximalIsr | whom the metadata name in the ISR or the ELR counts for the leader of that epoch |
 | StrongIsr | everything that any replica has committed is on every member of the true ISR and ELR |
-| Joining | so it is on whom a leader proposes for the ISR |
+| Joining | so it is on whom a leader proposes for the ISR, by the broker epoch that the controller knows |
 | Synced | where only what is synced counts, no loss of power takes that from any of them |
 | Deleted | a log begins nowhere behind what was asked to be deleted, or behind what is committed |
 | Remembered | a log that was opened or cut, or is a new leader's, has the leader epochs, producers and aborted
@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ....broker.replicas.partition import Partition
+from ....protocol.ids import NO_BROKER_EPOCH, NodeId
 from ....quorum.metadata.image import MetadataImage, PartitionRegistration
 from .machine import Machine
 from .memory_judge import look_at_memory
@@ -271,11 +272,27 @@ class ReplicaJudge:
         last = truth.committed[-1]
         for node_id in added - {*registration.isr, *registration.elr}:
             joining = truth.replicas.get(node_id)
-            if joining is not None and joining.is_alive and not joining.has(last):
+            if (
+                joining is not None
+                and joining.is_alive
+                and not joining.has(last)
+                and not self._is_replaced(node_id, leader)
+            ):
                 self._violate(
                     f"Joining: {name} proposes node {node_id} for the ISR, which lacks what is committed below "
                     f"{last.end_offset}: its log ends at {joining.state.log_end_offset}"
                 )
+
+    def _is_replaced(self, node_id: int, leader: WatchedReplica) -> bool:
+        """Whether the leader speaks of a process whose place another one has: the controller refuses that (KIP-903).
+
+        A leader that was paused goes on with the fetches that came before, and with the metadata of that time.
+        """
+        proposal = leader.partition.state.pending_isr
+        broker = None if self.image is None else self.image.brokers.get(node_id)
+        if proposal is None or broker is None:
+            return False
+        return dict(proposal.members).get(NodeId(node_id), NO_BROKER_EPOCH) not in (NO_BROKER_EPOCH, broker.epoch)
 
     def _check_isr(self, place: str, truth: WatchedPartition) -> None:
         registration = truth.registration

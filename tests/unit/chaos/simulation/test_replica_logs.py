@@ -106,7 +106,11 @@ class Replica:
         self.log.producers = SimpleNamespace(entries={})
         self.is_synced = True
         self.partition = SimpleNamespace(
-            high_watermark=0, leader_epoch=1, is_leader=node_id == 1, maximal_isr=frozenset({1, 2})
+            high_watermark=0,
+            leader_epoch=1,
+            is_leader=node_id == 1,
+            maximal_isr=frozenset({1, 2}),
+            pending_isr=None,
         )
         partition = SimpleNamespace(topic="t", index=0, log=self.log, state=self.partition)
         node = SimpleNamespace(
@@ -131,7 +135,10 @@ class Replica:
     def is_told(self, registration: object) -> None:
         """The metadata have this of the only partition."""
         topic = SimpleNamespace(name="t", partitions=[registration])
-        self.node.metadata.image = SimpleNamespace(offset=1, topics=SimpleNamespace(by_name={"t": topic}))
+        brokers = {broker_id: SimpleNamespace(epoch=10 + broker_id) for broker_id in (1, 2, 3)}
+        self.node.metadata.image = SimpleNamespace(
+            offset=1, brokers=brokers, topics=SimpleNamespace(by_name={"t": topic})
+        )
 
     def is_gone(self) -> None:
         self.node.parts.partitions = SimpleNamespace(hosted=[], find=lambda *_: None)
@@ -211,7 +218,13 @@ def test_who_may_be_elected_has_what_was_committed_though_the_leader_does_not_kn
     assert violation.startswith("StrongIsr: node 2 ")
 
 
-def test_leader_proposes_no_replica_that_lacks_what_was_committed() -> None:
+@pytest.mark.parametrize(
+    ("broker_epoch", "count"),
+    [(12, 1), (-1, 1), (7, 0)],
+    ids=["the registered process", "any process", "one before it"],
+)
+def test_leader_proposes_no_replica_that_lacks_what_was_committed(broker_epoch: int, count: int) -> None:
+    """What it says of a process that has been replaced, the controller refuses."""
     leader, follower, former = Replica(1), Replica(2), Replica(3)
     judge = ReplicaJudge([leader.machine, follower.machine, former.machine], lambda *_: None)
     leader.is_told(registered(isr=(1,)))
@@ -223,9 +236,10 @@ def test_leader_proposes_no_replica_that_lacks_what_was_committed() -> None:
     judge.look(0)
     assert judge.violations == []
     leader.partition.maximal_isr = frozenset({1, 2})
+    leader.partition.pending_isr = SimpleNamespace(members=((1, -1), (2, broker_epoch)))
     judge.look(0)
-    (violation,) = judge.violations
-    assert violation.startswith("Joining: t-0 of node 1 proposes node 2 ")
+    assert len(judge.violations) == count
+    assert all(one.startswith("Joining: t-0 of node 1 proposes node 2 ") for one in judge.violations)
 
 
 def test_where_only_what_is_synced_counts_each_member_of_the_isr_has_synced_what_is_committed() -> None:
