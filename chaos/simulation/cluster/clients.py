@@ -206,7 +206,8 @@ class Consumer:
         while not self.is_stopping:
             try:
                 await self._live()
-            except CLIENT_FAILURES as error:
+            # An assertion of the client: that it has a position, when records come after it lost that.
+            except (*CLIENT_FAILURES, AssertionError) as error:
                 self._history.errors[type(error).__name__] += 1
                 await asyncio.sleep(_RETRY_S)
         self.is_done = True
@@ -298,6 +299,8 @@ async def read_all(
     consumer = AIOKafkaConsumer(
         bootstrap_servers=list(bootstrap), group_id=None, enable_auto_commit=False, auto_offset_reset="earliest",
         isolation_level=isolation_level,
+        # A client that looks for where to begin does not ask anew who leads when it is refused.
+        metadata_max_age_ms=5_000,
     )  # fmt: skip
     await consumer.start()
     try:
