@@ -510,16 +510,23 @@ class ReplicaFetcher:
                 )
             # It may have gone on meanwhile: what the leader had then says nothing of that.
             if self._followed.get(key) is partition and self._position_of(key) == position:
-                self._begin_at(partition, offsets)
-                self._plan.add(key)
-                self._fetch_soon()
+                if self._begin_at(partition, offsets):
+                    self._plan.add(key)
+                    self._fetch_soon()
+                else:
+                    # Damage to a leader epoch, which no CRC covers, is one reason. It waits, longer each time.
+                    within = f"{offsets.log_start_offset} to {offsets.log_end_offset}"
+                    self._fail(key, partition, f"the leader refuses its offset, though it is within its log, {within}")
         except (ConnectionError, TimeoutError, CorruptData, PeerRefused, KafkaError) as error:
             self._fail(key, partition, str(error))
         finally:
             self._searching.pop(key, None)
 
-    def _begin_at(self, partition: Partition, leader: LeaderOffsets) -> None:
+    def _begin_at(self, partition: Partition, leader: LeaderOffsets) -> bool:
+        """False where the log ends within the leader's: it stays as it is."""
         log_end_offset = partition.log.log_end_offset
+        if leader.log_start_offset < log_end_offset <= leader.log_end_offset:
+            return False
         logger.warning(
             "Fetch offset is out of range, resetting it: topic=%s partition=%d leader=%d start=%d end=%d "
             "leaders_start=%d leaders_end=%d",
@@ -536,6 +543,7 @@ class ReplicaFetcher:
         elif leader.log_start_offset >= log_end_offset:
             # Where the leader's log begins too: it does not vouch for what this one has below.
             self._partitions.restart(partition, leader.log_start_offset, leader.producers)
+        return True
 
 
 def _correlation_id(number: int) -> int:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from random import Random
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from penstock.broker.replication.replica_fetcher import ReplicaFetcher
 from penstock.broker.replication.rules.fetcher_config import FetcherConfig
 from penstock.broker.replication.rules.replication_quota import ReplicationQuota
 from penstock.broker.timing.runtime import Runtime
+from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId
 from penstock.protocol.replica_fetch import FetchedPartition, FollowedPartition, ReplicaFetchResponse
@@ -304,6 +306,33 @@ def test_log_that_ends_where_the_leader_has_nothing_is_cut_there(
 
     asyncio.run(follow())
     assert followed.cuts == [(9, 6)]
+
+
+def test_log_that_the_leader_refuses_and_has_waits_longer_each_time(
+    link: Link, asked: list[asyncio.Future[LeaderOffsets]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A flipped bit in the epoch of its last batch makes such a log: it was fetched without a pause, a warning each."""
+    partition, followed = Partition(0, end_offset=4), Followed()
+    asked_s: list[float] = []
+
+    async def follow() -> None:
+        loop = asyncio.get_running_loop()
+        async with fetching(link, followed, partition):
+            for number in range(5):
+                await link.answer(number, refused(0, ErrorCode.OFFSET_OUT_OF_RANGE))
+                await loop_until(lambda number=number: len(asked) > number)  # type: ignore[misc]
+                asked_s.append(loop.time())
+                asked[number].set_result(LeaderOffsets(log_start_offset=0, log_end_offset=9, producers=PRODUCERS))
+            await link.request(5)
+
+    with caplog.at_level(logging.INFO, replica_fetcher.__name__), VirtualLoop() as loop:
+        loop.run(follow())
+    waits_s = [later - earlier for earlier, later in pairwise(asked_s)]
+    assert waits_s == sorted(waits_s)
+    assert waits_s[-1] >= 4 * waits_s[0] > 0
+    (said,) = [one for one in caplog.messages if one.startswith("Error for partition: ")]
+    assert said.endswith("reason=the leader refuses its offset, though it is within its log, 0 to 9")
+    assert (followed.cuts, followed.restarts, partition.log_end_offset) == ([], [], 4)
 
 
 @pytest.mark.parametrize("count", [1, 50])
