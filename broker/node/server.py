@@ -50,9 +50,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 DRAIN_TIMEOUT_MS = 10_000
-# For the answer of a controller to what clients have asked: one that is there needs less.
+"""For clients that do not read their answers; whatever else requests wait for is ended at once, or for a controller
+after `CONTROLLER_WAIT_MS`."""
 CONTROLLER_WAIT_MS = 1_000
-"""For clients that do not read their answers; whatever else requests wait for is ended at once."""
+"""One that is there needs less."""
 ROOM_CHECK_S = 1.0
 """How long after a full disk has room again what it refused is tried again, but for appends: they try at once."""
 
