@@ -177,8 +177,10 @@ class ReplicaJudge:
         name = f"{partition.topic}-{partition.index} of node {machine.node_id}"
         if state.leader_epoch < old.leader_epoch:
             self._violate(f"Monotone: {name}: leader epoch {old.leader_epoch} becomes {state.leader_epoch}")
-        # A log that held nothing begins anew with the whole batch that the leader's log begins in the midst of.
-        if state.high_watermark < old.high_watermark and old.log_start_offset < old.log_end_offset:
+        # A log that held nothing begins anew with the whole batch that the leader's log begins in the midst of. One
+        # that its disk kept from beginning anew is damaged, and holds nothing.
+        is_lost = log.damage is not None and state.log_start_offset == state.log_end_offset
+        if state.high_watermark < old.high_watermark and old.log_start_offset < old.log_end_offset and not is_lost:
             self._violate(f"Monotone: {name}: high watermark {old.high_watermark} becomes {state.high_watermark}")
         if state.is_leader:
             other = truth.leaders.setdefault(state.leader_epoch, machine.node_id)

@@ -174,6 +174,21 @@ def test_what_a_replica_committed_counts_though_its_disk_failed_in_the_same_turn
     assert judge.committed_end("t", 0) == 3
 
 
+@pytest.mark.parametrize(("damage", "count"), [(None, 1), ("it could not be begun anew", 0)])
+def test_a_high_watermark_falls_only_with_a_log_that_is_lost(
+    monkeypatch: pytest.MonkeyPatch, damage: str | None, count: int
+) -> None:
+    monkeypatch.setattr("penstock.chaos.simulation.cluster.replica_judge.look_at_memory", lambda *_, **__: ())
+    follower = Replica(2)
+    judge = ReplicaJudge([follower.machine], lambda *_: None)
+    follower.has(batch(0, 3, epoch=0), start_offset=0, end_offset=3, high_watermark=3)
+    judge.look(0)
+    follower.log.damage = damage
+    follower.has(start_offset=0, end_offset=0, high_watermark=0)
+    judge.look(0)
+    assert sum("high watermark 3 becomes 0" in one for one in judge.violations) == count
+
+
 @pytest.mark.parametrize(
     ("known", "count"), [({}, 1), ({7: (0, 2)}, 1), ({7: (0, 5)}, 0), ({7: (1, -1)}, 0)],
     ids=["unknown", "known by an older batch", "known", "in a later epoch"],
