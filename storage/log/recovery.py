@@ -3,7 +3,9 @@
 Kafka: `LogLoader`.
 
 After a clean stop everything is taken as it lies. After any other stop the segments from the recovery point on are
-walked batch by batch: each must be whole, in order and have its CRC. At the first that is not
+walked batch by batch: each must be whole, in order and have its CRC. Leader epochs, which the CRC does not cover, must
+not fall: a batch alone in its epoch between older ones is not as it was written, else the older one is not. At the
+first batch that is not so
 
 - *above* the recovery point, the log is truncated: those bytes were never promised to be on disk;
 - *below* the recovery point, they were synced and the disk has lost them. That is `Damage`. Nothing is cut or removed:
@@ -19,7 +21,7 @@ from dataclasses import dataclass, field
 
 from ...protocol.batches import LENGTH_OVERHEAD
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
-from ...protocol.ids import LeaderEpoch
+from ...protocol.ids import NO_LEADER_EPOCH, LeaderEpoch
 from ..disk.files import Files
 from .index_file import CorruptIndex
 from .leader_epochs import LeaderEpochs
@@ -227,7 +229,36 @@ def _recover(log: LoadedLog, unindexed: list[Segment]) -> None:
         log.segments.active.file.sync()
 
 
+class _NewerEpochError(Exception):
+    """The batch at `offset` alone has a newer leader epoch than the one behind it."""
+
+    def __init__(self, reason: str, offset: int) -> None:
+        super().__init__(reason)
+        self.offset = offset
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Of one walk over the segments to recover, so far."""
+
+    epoch: int = NO_LEADER_EPOCH
+    """The latest of a batch; then where its first batch begins and ends."""
+    first_offset: int = 0
+    first_end: int = 0
+    newer: _NewerEpochError | None = None
+    """What the walk before has found: this one ends there."""
+
+
 def _recover_segments(log: LoadedLog, flushed: list[Segment], unflushed: list[Segment]) -> None:
+    try:
+        _walk_segments(log, flushed, unflushed, _Walk())
+    except _NewerEpochError as newer:
+        # What was made of that batch and those behind it must not stay.
+        _walk_segments(log, flushed, unflushed, _Walk(newer=newer))
+
+
+def _walk_segments(log: LoadedLog, flushed: list[Segment], unflushed: list[Segment], walk: _Walk) -> None:
+    """Raises _NewerEpochError unless `walk` knows of it."""
     log.next_offset = unflushed[0].base_offset
     # The file may be of before a truncation: the batches say it anew.
     log.leader_epochs.truncate_from_end(log.next_offset)
@@ -247,7 +278,7 @@ def _recover_segments(log: LoadedLog, flushed: list[Segment], unflushed: list[Se
         if number or flushed:
             log.snapshots.take_if_room(log.producers)
         try:
-            _recover_segment(log, segment)
+            _recover_segment(log, segment, walk)
         except BadBatch as bad:
             _end_at(log, segment, unflushed[number + 1 :], bad)
             return
@@ -263,7 +294,7 @@ def _lost_between(log: LoadedLog, segment: Segment) -> str | None:
     return f"the log ends at offset {log.next_offset}, but a segment begins at {segment.base_offset}"
 
 
-def _recover_segment(log: LoadedLog, segment: Segment) -> None:
+def _recover_segment(log: LoadedLog, segment: Segment, walk: _Walk) -> None:
     size = segment.size_bytes
     if size == 0 and not any(f"{segment.base_offset:020d}{suffix}" in log.names for suffix in INDEX_SUFFIXES):
         # Nothing to recover. The indexes are made when they have something to say.
@@ -285,8 +316,11 @@ def _recover_segment(log: LoadedLog, segment: Segment) -> None:
                     f"{next_offset - 1}",
                     batch.position,
                 )
-            if header.partition_leader_epoch > epochs.latest_epoch:
-                epochs.assign(header.partition_leader_epoch, base_offset)
+            epoch = header.partition_leader_epoch
+            if epoch != walk.epoch:
+                _on_epoch(segment, batch, walk, next_offset)
+                if epoch > epochs.latest_epoch:
+                    epochs.assign(epoch, base_offset)
             if header.producer_id >= 0:
                 replay_batch(batch, log.producers, log.now_ms, segment)
             segment.note_batch(LENGTH_OVERHEAD + header.batch_length, last_offset, header.max_timestamp)
@@ -295,6 +329,24 @@ def _recover_segment(log: LoadedLog, segment: Segment) -> None:
     finally:
         log.next_offset = log.producers.end_offset = next_offset
         segment.write_indexes_if_room()
+
+
+def _on_epoch(segment: Segment, batch: StoredBatch, walk: _Walk, next_offset: int) -> None:
+    """The batch is not of the leader epoch of those before it, which end at `next_offset`.
+
+    Raises BadBatch for one that cannot be taken, _NewerEpochError for the one before it.
+    """
+    header = batch.header
+    epoch = header.partition_leader_epoch
+    if walk.newer is not None and header.base_offset >= walk.newer.offset:
+        raise BadBatch(f"{segment.file.path} at {batch.position}: {walk.newer}", batch.position)
+    if NO_LEADER_EPOCH < epoch < walk.epoch:
+        reason = f"leader epoch {walk.epoch} is followed by {epoch} at offset {header.base_offset}"
+        if next_offset == walk.first_end:
+            raise _NewerEpochError(reason, walk.first_offset)
+        raise BadBatch(f"{segment.file.path} at {batch.position}: {reason}", batch.position)
+    if epoch > walk.epoch:
+        walk.epoch, walk.first_offset, walk.first_end = epoch, header.base_offset, header.next_offset
 
 
 def _end_at(log: LoadedLog, segment: Segment, following: list[Segment], bad: BadBatch) -> None:

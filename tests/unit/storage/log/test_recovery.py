@@ -93,6 +93,25 @@ def flip(path: Path, position: int) -> None:
     path.write_bytes(data)
 
 
+def place(folder: Path, offset: int) -> tuple[Path, int]:
+    """The file that the batch is in, and where it begins."""
+    for path in sorted(folder.glob("*.log")):
+        data = path.read_bytes()
+        for position, header in iterate_headers(data, 0, len(data)):
+            if header.base_offset == offset:
+                return path, position
+    raise AssertionError(offset)
+
+
+def set_epoch(folder: Path, offset: int, epoch: int) -> tuple[Path, int]:
+    """In the head of a batch, where no CRC covers it; where that batch is."""
+    path, position = place(folder, offset)
+    data = bytearray(path.read_bytes())
+    data[position + 12 : position + 16] = epoch.to_bytes(4, "big")
+    path.write_bytes(data)
+    return path, position
+
+
 def test_clean_log_is_taken_as_it_lies(folder: Path) -> None:
     before = contents(folder)
     log = open_log(folder, is_clean=True)
@@ -445,3 +464,60 @@ def test_config_of_a_reopened_log_holds(folder: Path) -> None:
     with pytest.raises(KafkaError) as caught:
         append(log, 120)
     assert caught.value.code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+@pytest.mark.parametrize(
+    ("offset", "epoch", "end"),
+    [
+        # 2048 alone, then 0 again.
+        (20, 2048, 20),
+        # In the midst of epoch 1, which has batches enough to be believed.
+        (100, 0, 100),
+        # The first batch of epoch 1: what comes behind says no more than that it is newer.
+        (80, 0, 120),
+        (82, 2048, 82),
+    ],
+)
+def test_a_leader_epoch_that_falls_ends_a_log_where_it_is_not_as_it_was_written(
+    folder: Path, offset: int, epoch: int, end: int
+) -> None:
+    set_epoch(folder, offset, epoch)
+    log = open_log(folder)
+    assert log.damage is None
+    assert log.log_end_offset == end
+    assert max(known for known, _ in log.leader_epochs.entries) <= 1
+    (producer,) = log.producers.active(NOW)
+    assert producer.last_sequence == end - 1
+    assert offsets(log) == list(range(0, end, 2))
+    append(log, end, epoch=2)
+    log.flush()
+    log.close()
+    again = open_log(folder)
+    assert (again.damage, again.log_end_offset) == (None, end + 2)
+    again.close()
+
+
+def test_a_leader_epoch_that_falls_in_the_next_segment_ends_the_log_in_the_one_before(folder: Path) -> None:
+    last_of_first = bases(folder)[1] - 2
+    path, position = set_epoch(folder, last_of_first, 7)
+    log = open_log(folder)
+    assert (log.log_end_offset, bases(folder), path.stat().st_size) == (last_of_first, [0], position)
+    assert log.leader_epochs.entries == ((0, 0),)
+    log.close()
+
+
+def test_a_leader_epoch_that_falls_below_the_recovery_point_is_damage(folder: Path) -> None:
+    offset = bases(folder)[-1] + 2
+    before = contents(folder)
+    path, _ = set_epoch(folder, offset, 2048)
+    changed = path.read_bytes()
+    log = open_log(folder, recovery_point=120)
+    assert log.damage is not None
+    assert log.damage.offset == log.log_end_offset == offset
+    assert log.damage.reason.endswith(f"leader epoch 2048 is followed by 1 at offset {offset + 2}")
+    log.close()
+    # Nothing is cut: the leader decides.
+    assert {name: data for name, data in contents(folder).items() if name.endswith(".log")} == {
+        **{name: data for name, data in before.items() if name.endswith(".log")},
+        path.name: changed,
+    }
