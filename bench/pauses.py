@@ -33,8 +33,8 @@ def slowest_answer(nodes: Iterable[LocalNode]) -> Iterator[SlowestAnswer]:
     is_over = threading.Event()
     asked = tuple(nodes)
     with ThreadPoolExecutor(len(asked)) as threads:
-        asking = [threads.submit(_ask, node, slowest, is_over) for node in asked]
         try:
+            asking = [threads.submit(_ask, node, slowest, is_over) for node in asked]
             yield slowest
         finally:
             is_over.set()

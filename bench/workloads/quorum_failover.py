@@ -82,10 +82,12 @@ def _first_commit_s(nodes: Collection[LocalNode], topic: str) -> float:
                 is_over.wait(_RETRY_S)
 
     with ThreadPoolExecutor(len(nodes)) as threads:
-        for node in nodes:
-            threads.submit(ask, node)
-        is_over.wait(_DEADLINE_S)
-        is_over.set()
+        try:
+            for node in nodes:
+                threads.submit(ask, node)
+            is_over.wait(_DEADLINE_S)
+        finally:
+            is_over.set()
     if not found:
         raise ClusterError(f"no change of metadata was committed within {_DEADLINE_S:g} s")
     return min(found)

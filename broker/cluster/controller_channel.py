@@ -26,8 +26,9 @@ class ControllerChannel(Protocol):
 class NodeControllerChannel(ControllerChannel, Protocol):
     """As the node has it that made it."""
 
-    def limit_wait(self, timeout_ms: int) -> None:
-        """From now on no request waits longer than that for a controller, those under way neither."""
+    def limit_wait(self) -> None:
+        """This node stops: from now on no request waits longer than a controller that is there needs, those under way
+        neither."""
         ...
 
 
@@ -40,5 +41,5 @@ class LocalControllerChannel:
     async def submit(self, request: ControllerRequest[RequestT, ResponseT], message: RequestT) -> ResponseT:
         return await self._controller.submit(request.decision, message, is_of_client=not request.is_for_brokers)
 
-    def limit_wait(self, timeout_ms: int) -> None:
+    def limit_wait(self) -> None:
         """Nothing: it is there."""

@@ -47,7 +47,8 @@ RETRY_MS: Final = 50
 # For an answer to what nodes ask for themselves, which they may ask again. A decision about many partitions takes its
 # time, a heartbeat does not: that one has `controller.quorum.request.timeout.ms`.
 NODE_ANSWER_TIMEOUT_MS: Final = 4_000
-# However short a time a client gives a change of metadata: a controller that is there needs less.
+# However short a time a client gives a change of metadata, and when this node stops: a controller that is there needs
+# less.
 SHORTEST_WAIT_MS: Final = 1_000
 # How soon a waiting request notices that another voter leads.
 LEADER_CHECK_MS: Final = 100
@@ -131,9 +132,9 @@ class RemoteControllerChannel:
             raise KafkaError(ErrorCode(int(response.error_code)))
         return cast(ResponseT, response)
 
-    def limit_wait(self, timeout_ms: int) -> None:
-        self._timeout_ms = min(self._timeout_ms, timeout_ms)
-        end_s = asyncio.get_running_loop().time() + timeout_ms / 1000
+    def limit_wait(self) -> None:
+        self._timeout_ms = min(self._timeout_ms, SHORTEST_WAIT_MS)
+        end_s = asyncio.get_running_loop().time() + SHORTEST_WAIT_MS / 1000
         for wait in self._waits:
             until_s = wait.when()
             if not wait.expired() and until_s is not None and until_s > end_s:

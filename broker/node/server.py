@@ -51,9 +51,7 @@ logger = logging.getLogger(__name__)
 
 DRAIN_TIMEOUT_MS = 10_000
 """For clients that do not read their answers; whatever else requests wait for is ended at once, or for a controller
-after `CONTROLLER_WAIT_MS`."""
-CONTROLLER_WAIT_MS = 1_000
-"""One that is there needs less."""
+soon."""
 ROOM_CHECK_S = 1.0
 """How long after a full disk has room again what it refused is tried again, but for appends: they try at once."""
 
@@ -439,7 +437,7 @@ class Node:
         parts.data_path.fetches.expire_all()
         parts.data_path.deletes.expire_all()
         # Where no controller answers, what clients asked it for would keep this node for as long as they wait.
-        parts.controller.limit_wait(CONTROLLER_WAIT_MS)
+        parts.controller.limit_wait()
         await parts.listeners.drain(DRAIN_TIMEOUT_MS)
         await parts.dispatcher.stop()
         parts.data_path.verifier.close()

@@ -44,7 +44,7 @@ from .target import Target
 _ENCODER: Final = msgspec.json.Encoder()
 # For all nodes to serve clients again, once nothing is wrong any more.
 _READY_S: Final = 90.0
-# By time; of the same time, ends come before beginnings.
+# By time; of the same time, ends come before beginnings, those of joins last.
 _END, _LATE_END, _BEGIN, _REPEAT = range(4)
 
 
@@ -98,15 +98,13 @@ class Nemesis(BackgroundWork):
                 if self._is_ended.wait(max(0.0, begun_s + lag_s + at_s - clock.monotonic_s())):
                     break
                 act_begun_s = clock.monotonic_s()
-                if phase == _BEGIN and (later_s := self._earliest_s(doing, open_.values())) > at_s:
-                    heapq.heappush(due, (later_s, _BEGIN, number, doing))
+                if (later_s := self._earliest_s(doing, phase, open_.values())) > at_s:
+                    heapq.heappush(due, (later_s, phase, number, doing))
                 elif phase == _BEGIN:
                     open_[number] = doing
                     self._tell(doing, "begin", doing.act.begin)
                     end = _LATE_END if isinstance(doing.step.fault, Join) else _END
-                    heapq.heappush(due, (max(at_s, doing.step.end_s), end, number, doing))
-                elif phase in (_END, _LATE_END) and (later_s := _last_end_s(doing, open_.values())) > at_s:
-                    heapq.heappush(due, (later_s, _LATE_END, number, doing))
+                    heapq.heappush(due, (doing.step.end_s, end, number, doing))
                 elif phase in (_END, _LATE_END):
                     del open_[number]
                     self._tell(doing, "end", doing.act.end)
@@ -128,10 +126,16 @@ class Nemesis(BackgroundWork):
             # It ended by itself in the last quiet time.
             self._heal()
 
-    def _earliest_s(self, doing: _Doing, open_: Iterable[_Doing]) -> float:
-        """Before when it does not begin: without a quorum no broker joins, and all that is to end would wait for it."""
+    def _earliest_s(self, doing: _Doing, phase: int, open_: Iterable[_Doing]) -> float:
+        """Before when a join does not begin or end; anything else may at any time.
+
+        Without a quorum no broker joins, and all that is to end would wait for it. One that leaves gives its replicas
+        to nodes that other faults may have down.
+        """
         if not isinstance(doing.step.fault, Join):
-            return doing.step.at_s
+            return 0.0
+        if phase == _LATE_END:
+            return max(one.step.end_s for one in open_)
         count = len(self._target.view(with_leaders=False).nodes)
         return max([one.step.end_s for one in open_ if may_stop_quorum(one.step.fault, count)], default=0.0)
 
@@ -209,12 +213,6 @@ class Nemesis(BackgroundWork):
         self.operations.append(operation)
         with self._path.open("ab") as file:
             file.write(_ENCODER.encode(operation) + b"\n")
-
-
-def _last_end_s(doing: _Doing, open_: Iterable[_Doing]) -> float:
-    """Before when it does not end: a node that leaves gives its replicas to nodes that other faults may have down."""
-    is_late = isinstance(doing.step.fault, Join)
-    return max(one.step.end_s for one in open_ if is_late or one is doing)
 
 
 @dataclass(slots=True)

@@ -182,6 +182,20 @@ class FakeTarget:
         raise ClusterError("nothing leaves")
 
 
+class Ending(FakeTarget):
+    """This node looked as if it ran, and ends while it is waited for."""
+
+    def __init__(self, node: int) -> None:
+        super().__init__()
+        self._ending = node
+
+    def wait_ready(self, nodes: Sequence[int], *, timeout_s: float) -> None:
+        super().wait_ready(nodes, timeout_s=timeout_s)
+        if self.done.count(("ready", nodes)) == 1:
+            self.states[self._ending] = "down"
+            raise NodeFailedError(f"node {self._ending} ended before it was ready")
+
+
 def carry_out(
     target: FakeTarget, path: Path, *faults: AnyFault, places: Sequence[tuple[float, float]] = ()
 ) -> list[Operation]:
@@ -358,13 +372,13 @@ def test_a_node_joins_where_there_is_a_quorum_and_leaves_when_no_other_fault_may
 
 
 def test_a_node_that_ended_by_a_fault_of_its_disk_is_started(tmp_path: Path) -> None:
-    class Ending(FakeTarget):
+    class EndingByDisk(FakeTarget):
         def order(self, node: int, orders: Orders) -> None:
             super().order(node, orders)
             if orders.disk:
                 self.states[node] = "down"
 
-    target = Ending()
+    target = EndingByDisk()
     carry_out(target, tmp_path, DiskError(selector="1", operation="sync"))
     assert ("start", 1) in target.done
 
@@ -513,18 +527,12 @@ def test_what_is_damaged_out_of_sync_is_written_so_though_the_damage_failed(tmp_
 def test_a_disk_fails_only_when_its_node_serves_again(tmp_path: Path) -> None:
     """It was still ending by an earlier fault of its disk when it was chosen."""
 
-    class Ending(FakeTarget):
-        def wait_ready(self, nodes: Sequence[int], *, timeout_s: float) -> None:
-            super().wait_ready(nodes, timeout_s=timeout_s)
-            if self.done.count(("ready", nodes)) == 1:
-                self.states[1] = "down"
-                raise NodeFailedError("node 1 ended before it was ready", log_tail="")
-
+    class Noting(Ending):
         def order(self, node: int, orders: Orders) -> None:
             super().order(node, orders)
             self.done.append(("order", node))
 
-    target = Ending()
+    target = Noting(1)
     events = carry_out(target, tmp_path, DiskError(selector="1"))
     assert [event.error for event in events] == [None, None]
     assert target.done[:4] == [("ready", (1,)), ("start", 1), ("ready", (1,)), ("order", 1)]
@@ -550,14 +558,7 @@ def test_a_node_that_ends_by_itself_when_all_has_healed_is_started_at_the_end(tm
 
 
 def test_a_node_that_was_still_ending_when_all_healed_is_started(tmp_path: Path) -> None:
-    class Ending(FakeTarget):
-        def wait_ready(self, nodes: Sequence[int], *, timeout_s: float) -> None:
-            super().wait_ready(nodes, timeout_s=timeout_s)
-            if self.done.count(("ready", nodes)) == 1:
-                self.states[3] = "down"
-                raise NodeFailedError("node 3 ended before it was ready")
-
-    target = Ending()
+    target = Ending(3)
     carry_out(target, tmp_path, Pause(selector="1"))
     assert target.done[2:5] == [("ready", (1, 2, 3)), ("start", 3), ("ready", (1, 2, 3))]
 
