@@ -115,6 +115,8 @@ class ReplicaFetcher:
         self._arrived_number = 0
         self._is_taking_in = False
         self._diverging: dict[Partition, int] = {}
+        # Those whose log could not be cut to the end, and takes nothing in. The leader must not count what is left.
+        self._uncut: set[FollowedKey] = set()
         # Appended to, and not synced yet.
         self._unsynced: dict[Partition, FollowedKey] = {}
         # Those that lacked something of what was committed when the leader was heard last, or was not heard yet.
@@ -147,6 +149,8 @@ class ReplicaFetcher:
         self._diverging.pop(partition, None)
         self._lagging.add(key)
         self._plan.add(key)
+        if partition.log.damage is not None:
+            self._uncut.add(key)
         self._fetch_soon()
 
     def unfollow(self, partition: Partition) -> None:
@@ -158,6 +162,7 @@ class ReplicaFetcher:
         self._held_up.forget(key)
         self._diverging.pop(partition, None)
         self._lagging.discard(key)
+        self._uncut.discard(key)
         searching = self._searching.pop(key, None)
         if searching is not None:
             searching.cancel()
@@ -254,6 +259,8 @@ class ReplicaFetcher:
         link, plan = self._link, self._plan
         if link is None or self._is_taking_in or self._unsynced:
             return
+        if self._uncut:
+            self._cut_again(self._now_ms())
         if self._sent and (plan.needs_session or not plan.has_news or len(self._sent) >= REQUESTS_MAX):
             return
         now_ms = self._now_ms()
@@ -292,6 +299,18 @@ class ReplicaFetcher:
             # What was asked for already, and is on its way, would be thrown away and fetched again.
             if quota.is_throttled(partition.topic, partition.index) and not (self._sent and plan.is_in_session(key)):
                 plan.pause(key, due_ms)
+
+    def _cut_again(self, now_ms: int) -> None:
+        """Leaves partitions out of the next request whose log still cannot be cut."""
+        self._plan.end_delays(now_ms)
+        for key in [key for key in self._uncut if not self._plan.is_delayed(key)]:
+            partition = self._followed[key]
+            if partition.log.damage is not None and partition.recheck():
+                self._plan.delay(key, now_ms)
+            else:
+                self._uncut.discard(key)
+                self._plan.on_progress(key)
+        self._watch_delays(now_ms)
 
     def _watch_delays(self, now_ms: int) -> None:
         if self._wake_up is not None:
@@ -461,7 +480,7 @@ class ReplicaFetcher:
             key = _key(partition)
             if key not in self._followed:
                 continue
-            if self._position_of(key) == position:
+            if partition.log.damage is not None or self._position_of(key) == position:
                 self._fail(key, partition, "its log parts from the leader's, and cannot be cut")
             else:
                 self._plan.on_progress(key)
@@ -479,6 +498,8 @@ class ReplicaFetcher:
             partition.log.log_end_offset,
             reason,
         )
+        if partition.log.damage is not None:
+            self._uncut.add(key)
         summary = self._held_up.summary(now_ms)
         if summary is not None:
             logger.warning("Error for partitions: leader=%d %s", self._leader_id, summary)

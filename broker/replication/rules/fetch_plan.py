@@ -106,7 +106,10 @@ class FetchPlan:
         if key not in self._fetching:
             return
         del self._fetching[key]
-        self._changed[key] = None
+        if key in self._in_session:
+            self._changed[key] = None
+        else:
+            self._changed.pop(key, None)
         count = self._failure_counts[key] = self._failure_counts.get(key, 0) + 1
         self._due_ms[key] = now_ms + min(DELAY_MS_MIN << min(count - 1, 16), self._delay_ms_max)
 
@@ -116,6 +119,10 @@ class FetchPlan:
             del self._fetching[key]
             self._changed[key] = None
             self._due_ms[key] = due_ms
+
+    def is_delayed(self, key: FollowedKey) -> bool:
+        """Whether it waits, as something failed or is throttled."""
+        return key in self._due_ms
 
     def is_in_session(self, key: FollowedKey) -> bool:
         """Whether the last request asked for it, so that the answer to that may have records of it."""

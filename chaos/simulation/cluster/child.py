@@ -62,7 +62,7 @@ class _Job(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0 when every run was clean."""
-    parser = ArgumentParser(prog="penstock simulate")
+    parser = ArgumentParser(prog="penstock simulate", allow_abbrev=False)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--nodes", type=int)

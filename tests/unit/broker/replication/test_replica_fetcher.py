@@ -22,7 +22,7 @@ from penstock.broker.replication.rules.fetcher_config import FetcherConfig
 from penstock.broker.replication.rules.replication_quota import ReplicationQuota
 from penstock.broker.timing.runtime import Runtime
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
-from penstock.protocol.errors import ErrorCode
+from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId
 from penstock.protocol.replica_fetch import FetchedPartition, FollowedPartition, ReplicaFetchResponse
 from penstock.storage.log.rules.producer_entry import ProducerEntry
@@ -43,6 +43,8 @@ class Partition:
         self.must_sync = must_sync
         self.is_synced = True
         self.leader_epoch = 3
+        self.damage: object | None = None
+        self.rechecks = 0
         self.on_synced: Callable[[bool], None] | None = None
 
     @property
@@ -55,6 +57,7 @@ class Partition:
         return SimpleNamespace(
             log_end_offset=self.log_end_offset,
             log_start_offset=0,
+            damage=self.damage,
             leader_epochs=SimpleNamespace(latest_epoch=3, end_offset_for=lambda epoch, end_offset: (epoch, end_offset)),
         )
 
@@ -73,6 +76,10 @@ class Partition:
 
     def on_leader_offsets(self, **_: int) -> bool:
         return False
+
+    def recheck(self) -> bool:
+        self.rechecks += 1
+        return self.damage is not None
 
 
 class Sent(NamedTuple):
@@ -333,6 +340,37 @@ def test_log_that_the_leader_refuses_and_has_waits_longer_each_time(
     (said,) = [one for one in caplog.messages if one.startswith("Error for partition: ")]
     assert said.endswith("reason=the leader refuses its offset, though it is within its log, 0 to 9")
     assert (followed.cuts, followed.restarts, partition.log_end_offset) == ([], [], 4)
+
+
+def test_a_log_that_cannot_be_cut_is_not_fetched_before_it_is(link: Link) -> None:
+    """The leader would count it as one that has everything, and it could be elected, and takes nothing in."""
+    partition, other = Partition(0, 9), Partition(1)
+
+    class Failing(Followed):
+        def truncate(self, offsets: Mapping[Any, int]) -> None:
+            super().truncate(offsets)
+            partition.damage = "the disk"
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk")
+
+    async def follow() -> None:
+        async with fetching(link, Failing(), partition, other) as fetcher:
+            assert await link.told(0) == [(0, 9), (1, 0)]
+            await link.answer(0, diverging(0, 6), records(1, 0, 1))
+            assert await link.told(1) == [(1, 1)]
+            await loop_until(lambda: partition.rechecks == 3)
+            assert fetcher.stalled_count == 1
+            # Another leader is told no sooner.
+            await link.answer(1, records(1, 1, 1))
+            assert await link.told(2) == [(1, 2)]
+            fetcher.unfollow(partition)  # type: ignore[arg-type]
+            fetcher.follow(partition)  # type: ignore[arg-type]
+            await loop_until(lambda: partition.rechecks == 4)
+            partition.damage = None
+            await link.answer(2, records(1, 2, 1))
+            told = [index for number in (3, 4) for index in await link.told(number)]
+            assert told == [(1, 3), (0, 6)]
+
+    asyncio.run(follow())
 
 
 @pytest.mark.parametrize("count", [1, 50])
