@@ -14,9 +14,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.ids import BrokerEpoch, NodeId
@@ -28,13 +28,13 @@ from ...protocol.replica_fetch import (
     encode_replica_fetch,
 )
 from ...quorum.links.rules.peer_proof import PeerRefused
-from ...storage.log.rules.producer_entry import ProducerEntry
 from ..cluster.peer_link import CONNECT_TIMEOUT_MS
 from ..cluster.peers import PeerConnector
 from ..replicas.partition import Partition
 from ..timing.runtime import Runtime
 from .fetcher_link import FetcherLink
-from .leader_offsets import LeaderOffsets, ask_leader_offsets
+from .offset_resets import OffsetResets
+from .ports import FollowedLogs
 from .rules.divergence import truncation_offset
 from .rules.fetch_plan import DELAY_MS_MIN, FetchPlan, FollowedKey
 from .rules.fetcher_config import FetcherConfig
@@ -49,8 +49,6 @@ PAUSE_MS_MAX: Final = 500
 """For a throttled partition, until the quota is looked at again: an operator may have changed it."""
 REQUESTS_MAX: Final = 2
 """On their way at a time: a poll, and the one that ends it."""
-SEARCHES_MAX: Final = 8
-"""Questions where to begin, at a time: each has a connection of its own."""
 _SESSION_ERRORS: Final = frozenset(
     {
         ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -60,23 +58,13 @@ _SESSION_ERRORS: Final = frozenset(
 )
 
 
-class Followed(Protocol):
-    """What is needed of `replicas/replica_manager.py`. Raises KafkaError when a disk fails."""
-
-    def truncate(self, offsets: Mapping[Partition, int]) -> None: ...
-
-    def restart(self, partition: Partition, offset: int, producers: Iterable[ProducerEntry]) -> None: ...
-
-    def complete_waiting(self, partition: Partition) -> None: ...
-
-
 class ReplicaFetcher:
     def __init__(
         self,
         leader_id: NodeId,
         *,
         node_id: NodeId,
-        partitions: Followed,
+        partitions: FollowedLogs,
         peers: PeerConnector,
         address: Callable[[], tuple[str, int] | None],
         broker_epoch: Callable[[], BrokerEpoch],
@@ -121,8 +109,16 @@ class ReplicaFetcher:
         self._unsynced: dict[Partition, FollowedKey] = {}
         # Those that lacked something of what was committed when the leader was heard last, or was not heard yet.
         self._lagging: set[FollowedKey] = set()
-        self._searching: dict[FollowedKey, asyncio.Task[None]] = {}
-        self._search_turns = asyncio.Semaphore(SEARCHES_MAX)
+        self._resets = OffsetResets(
+            leader_id,
+            node_id=node_id,
+            logs=partitions,
+            peers=peers,
+            address=address,
+            position_of=self._position_if_followed,
+            on_reset=self._on_reset,
+            on_failure=lambda partition, reason: self._fail(_key(partition), partition, reason),
+        )
         self._wake_up: asyncio.TimerHandle | None = None
         self._is_due = False
 
@@ -163,9 +159,7 @@ class ReplicaFetcher:
         self._diverging.pop(partition, None)
         self._lagging.discard(key)
         self._uncut.discard(key)
-        searching = self._searching.pop(key, None)
-        if searching is not None:
-            searching.cancel()
+        self._resets.cancel(partition)
         if self._unsynced.pop(partition, None) is not None:
             partition.on_synced = None
             self._fetch_soon()
@@ -182,6 +176,10 @@ class ReplicaFetcher:
         return FollowedPartition(
             state.leader_epoch, state.log_end_offset, log.leader_epochs.latest_epoch, log.log_start_offset
         )
+
+    def _position_if_followed(self, partition: Partition) -> FollowedPartition | None:
+        key = _key(partition)
+        return self._position_of(key) if self._followed.get(key) is partition else None
 
     # The connection.
 
@@ -204,8 +202,7 @@ class ReplicaFetcher:
                 backoff_ms = min(2 * backoff_ms, self._config.backoff_ms)
         finally:
             self._let_go("this node follows it no more")
-            for task in self._searching.values():
-                task.cancel()
+            self._resets.cancel_all()
             if self._wake_up is not None:
                 self._wake_up.cancel()
 
@@ -396,7 +393,8 @@ class ReplicaFetcher:
             return
         error = ErrorCode(fetched.error_code)
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
-            self._search(key, partition)
+            self._plan.delay(key, self._now_ms())
+            self._resets.begin(partition)
         elif error is not ErrorCode.NONE:
             self._fail(key, partition, error.name)
         elif fetched.diverging_epoch is not None:
@@ -485,6 +483,10 @@ class ReplicaFetcher:
             else:
                 self._plan.on_progress(key)
 
+    def _on_reset(self, partition: Partition) -> None:
+        self._plan.add(_key(partition))
+        self._fetch_soon()
+
     def _fail(self, key: FollowedKey, partition: Partition, reason: str) -> None:
         now_ms = self._now_ms()
         is_news = self._held_up.note(key, f"{partition.topic}-{partition.index}", reason, now_ms)
@@ -504,67 +506,6 @@ class ReplicaFetcher:
         if summary is not None:
             logger.warning("Error for partitions: leader=%d %s", self._leader_id, summary)
         self._plan.delay(key, now_ms)
-
-    # Finding where to begin.
-
-    def _search(self, key: FollowedKey, partition: Partition) -> None:
-        """The log ends where the leader's has nothing: the leader is asked what it has."""
-        self._plan.delay(key, self._now_ms())
-        if key not in self._searching:
-            self._searching[key] = self._loop.create_task(self._find_position(key, partition))
-
-    async def _find_position(self, key: FollowedKey, partition: Partition) -> None:
-        try:
-            async with self._search_turns:
-                position = self._position_of(key)
-                address = self._address()
-                if address is None:
-                    return
-                offsets = await ask_leader_offsets(
-                    self._peers,
-                    address,
-                    partition.topic,
-                    partition.index,
-                    node_id=self._node_id,
-                    leader_epoch=position.leader_epoch,
-                    timeout_ms=CONNECT_TIMEOUT_MS,
-                )
-            # It may have gone on meanwhile: what the leader had then says nothing of that.
-            if self._followed.get(key) is partition and self._position_of(key) == position:
-                if self._begin_at(partition, offsets):
-                    self._plan.add(key)
-                    self._fetch_soon()
-                else:
-                    # Damage to a leader epoch, which no CRC covers, is one reason. It waits, longer each time.
-                    within = f"{offsets.log_start_offset} to {offsets.log_end_offset}"
-                    self._fail(key, partition, f"the leader refuses its offset, though it is within its log, {within}")
-        except (ConnectionError, TimeoutError, CorruptData, PeerRefused, KafkaError) as error:
-            self._fail(key, partition, str(error))
-        finally:
-            self._searching.pop(key, None)
-
-    def _begin_at(self, partition: Partition, leader: LeaderOffsets) -> bool:
-        """False where the log ends within the leader's: it stays as it is."""
-        log_end_offset = partition.log.log_end_offset
-        if leader.log_start_offset < log_end_offset <= leader.log_end_offset:
-            return False
-        logger.warning(
-            "Fetch offset is out of range, resetting it: topic=%s partition=%d leader=%d start=%d end=%d "
-            "leaders_start=%d leaders_end=%d",
-            partition.topic,
-            partition.index,
-            self._leader_id,
-            partition.log.log_start_offset,
-            log_end_offset,
-            leader.log_start_offset,
-            leader.log_end_offset,
-        )
-        if leader.log_end_offset < log_end_offset:
-            self._partitions.truncate({partition: leader.log_end_offset})
-        elif leader.log_start_offset >= log_end_offset:
-            # Where the leader's log begins too: it does not vouch for what this one has below.
-            self._partitions.restart(partition, leader.log_start_offset, leader.producers)
-        return True
 
 
 def _correlation_id(number: int) -> int:

@@ -22,7 +22,8 @@ from .rules.replication_quota import ReplicationQuota
 
 if TYPE_CHECKING:
     from ..cluster.peers import PeerConnector
-    from .replica_fetcher import Followed, ReplicaFetcher
+    from .ports import FollowedLogs
+    from .replica_fetcher import ReplicaFetcher
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ class ReplicaFetcherManager:
         self,
         config: ReplicationConfig,
         metadata: MetadataCache,
-        partitions: Followed,
+        partitions: FollowedLogs,
         *,
         peers: Callable[[], PeerConnector],
         broker_epoch: Callable[[], BrokerEpoch],

@@ -167,7 +167,7 @@ class ReplicaJudge:
         rules, log, old = partition.state, partition.log, replica.state
         now = (
             log.log_start_offset, log.log_end_offset, rules.high_watermark, rules.leader_epoch,
-            rules.is_leader, rules.maximal_isr,
+            rules.is_leader, rules.maximal_isr, log.damage is not None,
         )  # fmt: skip
         if now == old:
             return
@@ -179,7 +179,7 @@ class ReplicaJudge:
             self._violate(f"Monotone: {name}: leader epoch {old.leader_epoch} becomes {state.leader_epoch}")
         # A log that held nothing begins anew with the whole batch that the leader's log begins in the midst of. One
         # that its disk kept from beginning anew is damaged, and holds nothing.
-        is_lost = log.damage is not None and state.log_start_offset == state.log_end_offset
+        is_lost = state.is_damaged and state.log_start_offset == state.log_end_offset
         if state.high_watermark < old.high_watermark and old.log_start_offset < old.log_end_offset and not is_lost:
             self._violate(f"Monotone: {name}: high watermark {old.high_watermark} becomes {state.high_watermark}")
         if state.is_leader:
@@ -189,7 +189,8 @@ class ReplicaJudge:
         self._follow_log(name, truth, replica)
         self._check_committed(name, truth, replica)
         is_opened_or_cut = old is NEW or state.log_end_offset < old.log_end_offset
-        begins_to_lead = state.is_leader and not (old.is_leader and old.leader_epoch == state.leader_epoch)
+        is_same_epoch = old.leader_epoch == state.leader_epoch
+        begins_to_lead = state.is_leader and not (old.is_leader and is_same_epoch)
         # Where a disk refuses calls, what an index lacks waits in memory.
         is_index_written = is_opened_or_cut and not replica.machine.is_failure_expected
         if is_opened_or_cut or begins_to_lead:
@@ -199,6 +200,8 @@ class ReplicaJudge:
             self._check_deleted(name, truth, replica)
         if begins_to_lead:
             self._check_leader(name, truth, replica)
+        if state.takes_records and not (old.takes_records and is_same_epoch):
+            self._check_producers(name, truth, replica)
         if state.is_leader and not begins_to_lead:
             self._check_joining(name, truth, replica, state.maximal_isr - old.maximal_isr)
         self._check_isr(f"{partition.topic}-{partition.index}", truth)
@@ -249,7 +252,18 @@ class ReplicaJudge:
             )
 
     def _check_leader(self, name: str, truth: WatchedPartition, replica: WatchedReplica) -> None:
-        if not truth.committed or replica.state.leader_epoch < max(truth.leaders):
+        if not _leads_what_is_committed(truth, replica):
+            return
+        last = truth.committed[-1]
+        if not replica.has(last):
+            self._violate(
+                f"Committed: {name} leads epoch {replica.state.leader_epoch} and lacks what was committed up to offset "
+                f"{last.end_offset}: its log ends at {replica.state.log_end_offset}"
+            )
+
+    def _check_producers(self, name: str, truth: WatchedPartition, replica: WatchedReplica) -> None:
+        """What it remembers of them decides what it takes in again."""
+        if not _leads_what_is_committed(truth, replica):
             return
         for producer_id, written in truth.producers.items():
             entry = replica.partition.log.producers.entries.get(producer_id)
@@ -259,12 +273,6 @@ class ReplicaJudge:
                     f"Producers: {name} leads epoch {replica.state.leader_epoch}, and knows {known} of producer "
                     f"{producer_id}, of which epoch and sequence {written} are committed"
                 )
-        last = truth.committed[-1]
-        if not replica.has(last):
-            self._violate(
-                f"Committed: {name} leads epoch {replica.state.leader_epoch} and lacks what was committed up to offset "
-                f"{last.end_offset}: its log ends at {replica.state.log_end_offset}"
-            )
 
     def _check_joining(self, name: str, truth: WatchedPartition, leader: WatchedReplica, added: frozenset[int]) -> None:
         """Those who begin to count for a leader without the metadata's word are those whom it proposes."""
@@ -333,6 +341,11 @@ class ReplicaJudge:
     def _violate(self, sentence: str) -> None:
         if sentence not in self.violations:
             self.violations.append(sentence)
+
+
+def _leads_what_is_committed(truth: WatchedPartition, replica: WatchedReplica) -> bool:
+    """There is something, and no other leads a later epoch."""
+    return bool(truth.committed) and replica.state.leader_epoch >= max(truth.leaders)
 
 
 def _ending_at(batches: list[Batch], end_offset: int) -> Batch | None:

@@ -21,9 +21,15 @@ class ReplicaState(NamedTuple):
     leader_epoch: int
     is_leader: bool
     maximal_isr: frozenset[int]
+    is_damaged: bool
+    """The log takes nothing in until it is cut."""
+
+    @property
+    def takes_records(self) -> bool:
+        return self.is_leader and not self.is_damaged
 
 
-NEW = ReplicaState(0, 0, 0, -1, False, frozenset())
+NEW = ReplicaState(0, 0, 0, -1, False, frozenset(), False)
 
 
 @dataclass(slots=True, eq=False)

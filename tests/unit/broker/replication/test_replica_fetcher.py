@@ -15,7 +15,7 @@ from uuid import UUID
 import pytest
 from waiting import loop_until
 
-from penstock.broker.replication import replica_fetcher
+from penstock.broker.replication import offset_resets, replica_fetcher
 from penstock.broker.replication.leader_offsets import LeaderOffsets
 from penstock.broker.replication.replica_fetcher import ReplicaFetcher
 from penstock.broker.replication.rules.fetcher_config import FetcherConfig
@@ -221,7 +221,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[asyncio.Future[LeaderOffsets]
         questions.append(asyncio.get_running_loop().create_future())
         return await questions[-1]
 
-    monkeypatch.setattr(replica_fetcher, "ask_leader_offsets", ask)
+    monkeypatch.setattr(offset_resets, "ask_leader_offsets", ask)
     return questions
 
 
@@ -397,13 +397,13 @@ def test_few_questions_are_asked_at_a_time(link: Link, asked: list[asyncio.Futur
 
     async def tell(number: int) -> None:
         await loop_until(lambda: len(asked) > number)
-        assert sum(not question.done() for question in asked) <= replica_fetcher.SEARCHES_MAX
+        assert sum(not question.done() for question in asked) <= offset_resets.QUESTIONS_MAX
         asked[number].set_result(LeaderOffsets(log_start_offset=7, log_end_offset=9, producers=PRODUCERS))
 
     async def follow() -> None:
         async with fetching(link, Followed(), *partitions):
             await link.answer(0, *(refused(index, ErrorCode.OFFSET_OUT_OF_RANGE) for index in range(100)))
-            await loop_until(lambda: len(asked) == replica_fetcher.SEARCHES_MAX)
+            await loop_until(lambda: len(asked) == offset_resets.QUESTIONS_MAX)
             for number in range(100):
                 await tell(number)
             await loop_until(lambda: all(partition.log_end_offset == 7 for partition in partitions))
