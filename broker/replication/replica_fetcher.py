@@ -488,6 +488,9 @@ class ReplicaFetcher:
         self._fetch_soon()
 
     def _fail(self, key: FollowedKey, partition: Partition, reason: str) -> None:
+        if self._followed.get(key) is not partition:
+            # A disk that failed has taken it offline.
+            return
         now_ms = self._now_ms()
         is_news = self._held_up.note(key, f"{partition.topic}-{partition.index}", reason, now_ms)
         logger.log(

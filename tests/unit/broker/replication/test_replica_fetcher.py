@@ -373,6 +373,34 @@ def test_a_log_that_cannot_be_cut_is_not_fetched_before_it_is(link: Link) -> Non
     asyncio.run(follow())
 
 
+def test_a_log_that_goes_offline_as_it_is_begun_anew_holds_up_no_other(
+    link: Link, asked: list[asyncio.Future[LeaderOffsets]]
+) -> None:
+    partition, other = Partition(0, 9), Partition(1)
+    fetchers: list[ReplicaFetcher] = []
+
+    class Failing(Followed):
+        def restart(self, partition: Any, offset: int, producers: Iterable[ProducerEntry]) -> None:
+            super().restart(partition, offset, producers)
+            partition.damage = "the disk"
+            fetchers[0].unfollow(partition)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk")
+
+    async def follow() -> None:
+        async with fetching(link, Failing(), partition, other) as fetcher:
+            fetchers.append(fetcher)
+            await link.answer(0, refused(0, ErrorCode.OFFSET_OUT_OF_RANGE), records(1, 0, 1))
+            await loop_until(lambda: asked)
+            asked[0].set_result(LeaderOffsets(log_start_offset=20, log_end_offset=30, producers=PRODUCERS))
+            await loop_until(lambda: partition.damage is not None)
+            assert await link.told(1) == [(1, 1)]
+            await link.answer(1, records(1, 1, 1))
+            assert await link.told(2) == [(1, 2)]
+            assert fetcher.stalled_count == 0
+
+    asyncio.run(follow())
+
+
 @pytest.mark.parametrize("count", [1, 50])
 def test_logs_that_one_answer_cuts_are_one_line(link: Link, caplog: pytest.LogCaptureFixture, count: int) -> None:
     partitions, followed = [Partition(index, end_offset=9) for index in range(count)], Followed()
