@@ -10,7 +10,9 @@ from cut_proxy import CutProxy
 from penstock.local.cluster import LocalCluster
 from penstock.local.local_node import HOST, LocalNode, environment_without_properties
 from penstock.local.ports import find_free
+from penstock.local.readiness import wait_ready
 
+START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 30.0
 
 
@@ -56,6 +58,10 @@ class FourthBroker:
             }
         )
         started.start()
+
+    def wait_ready(self) -> None:
+        """Until the first process has started: others list it sooner."""
+        wait_ready((self.node,), timeout_s=START_TIMEOUT_S)
 
     def cut(self) -> None:
         """Take the quorum away from it."""

@@ -51,7 +51,7 @@ def test_a_broker_that_only_seems_to_be_gone_is_let_in_again_and_told_of(cluster
 
     with FourthBroker(cluster, tmp_path, {**TIMES, "advertised.listeners": unused}) as fourth:
         fourth.start()
-        wait_for(lambda: 4 in brokers(address))
+        fourth.wait_ready()
         fourth.cut()
         wait_for(lambda: count("Fencing broker because its process is gone: broker=4") == 1)
         fourth.heal()

@@ -103,7 +103,7 @@ def test_a_process_that_comes_back_after_its_place_was_taken_ends_with_a_sentenc
     ):
         address = cluster.nodes[1].address
         fourth.start()
-        wait_for(lambda: 4 in brokers(address))
+        fourth.wait_ready()
         fourth.node.pause()
         wait_for(lambda: 4 not in brokers(address))
         second = fourth.another("node-4-again")

@@ -218,9 +218,16 @@ class ClusterFaults:
         return machine.node_id not in self._losses.suspect and (self._is_flushed or self._may_lose_data(machine))
 
     def _may_lose_data(self, machine: Machine) -> bool:
-        """While all the others have everything and can be reached, or no partition counts on this one."""
-        is_calm = not self._network.cuts and not any(one.is_paused for one in self._machines.values())
-        return self._is_replicated and ((is_calm and self._is_whole()) or not self._counts(machine.node_id))
+        """While all the others have everything and stay, or no partition counts on this one.
+
+        One that a leader is about to count may be elected before what it lost is known, if that leader goes.
+        """
+        if not self._is_replicated or not self._may_count(machine.node_id):
+            return self._is_replicated
+        others = [one for one in self._machines.values() if one is not machine]
+        if self._network.cuts or not all(one.is_ready and not one.is_stopping and not one.is_paused for one in others):
+            return False
+        return self._is_whole() or not self._counts(machine.node_id)
 
     def _lose_power(self) -> None:
         machine = self.one_to_end()

@@ -109,7 +109,8 @@ def _is_still_there(
     if batch.end_offset > end_offset:
         return False
     if batch.segment < first_segment:
-        return True
+        # Deleted with its segment, unless the log begins anew below its end.
+        return batch.end_offset <= first_segment
     data = data_of(batch.segment)
     if data is None or batch.position + _HEAD.size > len(data):
         return False

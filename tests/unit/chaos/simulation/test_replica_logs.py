@@ -67,6 +67,21 @@ def test_what_a_log_had_before_it_began_anew_is_not_below_what_it_has() -> None:
     assert new.fingerprint == leader.known[4, 1].fingerprint
 
 
+def test_a_log_that_begins_anew_below_its_end_is_followed_from_there() -> None:
+    """In the turn in which it takes in the whole of the leader's first batch, of which its last one had a part."""
+    known: dict[tuple[int, int], Batch] = {}
+    leader, follower = Disk(known), Disk(known)
+    leader.has(batch(0, 3, epoch=0), batch(3, 9, epoch=1), segment=0)
+    leader.follow(start_offset=0, end_offset=9)
+    follower.has(batch(0, 3, epoch=0), batch(3, 4, epoch=0), segment=0)
+    follower.follow(start_offset=0, end_offset=4)
+    follower.has(segment=4)
+    assert follower.follow(start_offset=4, end_offset=4) == []
+    follower.has(batch(3, 9, epoch=1), segment=3)
+    (new,) = follower.follow(start_offset=4, end_offset=9)
+    assert new.fingerprint == leader.known[3, 1].fingerprint
+
+
 def test_what_is_deleted_need_not_be_what_others_had() -> None:
     leader, follower = leader_and_diverged_follower()
     # The leader's log begins at 4, where the follower's ends: that goes on, and deletes all before in the same turn.
