@@ -7,7 +7,7 @@ allows it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -38,12 +38,8 @@ from .fault import (
     Stop,
     Truncation,
 )
+from .schedule import SETTLED_S, Schedule, Step
 
-if TYPE_CHECKING:
-    from .schedule import Schedule, Step
-
-# After a damaged node was started: it has caught up and is in sync by then, where the nemesis does not see it earlier.
-SETTLED_S: Final = 8.0
 _HOUR_MS: Final = 3_600_000
 
 # As the checkers name what comes of records that were acknowledged and are gone, of offsets that are given anew, and of
@@ -84,15 +80,6 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     has_unclean_elections: bool = False
     """`unclean.leader.election.enable=true`."""
     transaction_version: int = 2
-
-
-def may_overlap(one: Fault, other: Fault) -> bool:
-    """Whether a drawn schedule may have both at a time: of different groups, and nothing beside what damages data."""
-    return (
-        one.group != other.group
-        and {one.group, other.group} != {"processes", "disks"}
-        and not any(isinstance(fault, DamageFault | RollingRestart) for fault in (one, other))
-    )
 
 
 def may_stop_quorum(fault: Fault, node_count: int) -> bool:

@@ -23,9 +23,10 @@ import msgspec
 
 from ...local.errors import ClusterError
 from ..faults.kinds import Kind, split_name
-from .fault import FAULTS, SINGLE_NODE, AnyFault, DamageFault
-from .limits import SETTLED_S, may_overlap
+from .fault import FAULTS, SINGLE_NODE, AnyFault, DamageFault, Fault, RollingRestart
 
+# After a damaged node was started: it has caught up and is in sync by then, where the nemesis does not see it earlier.
+SETTLED_S: Final = 8.0
 FIRST_QUIET_S: Final = 3.0
 # An election and a session of a broker are over by then: what is wrong now is wrong for a reason of its own.
 LAST_QUIET_S: Final = 5.0
@@ -158,7 +159,7 @@ def draw(seed: int, names: Sequence[str], *, length_s: float) -> Schedule:
 
 def _begin_s(random: Random, steps: Sequence[Step], fault: AnyFault, at_s: float) -> float:
     """`at_s`, or while the last fault holds, if it is the only one and the two may."""
-    if not steps or random.random() >= _OVERLAP or not may_overlap(steps[-1].fault, fault):
+    if not steps or random.random() >= _OVERLAP or not _may_overlap(steps[-1].fault, fault):
         return at_s
     begin_s = steps[-1].at_s + steps[-1].duration_s * random.uniform(0.2, 0.8)
     return at_s if any(step.end_s > begin_s for step in steps[:-1]) else begin_s
@@ -183,3 +184,12 @@ def _needed_s(kind: Kind) -> float:
 def _quiet_s(kind: str) -> float:
     """Behind a fault of this kind, at least: until what was damaged is whole again."""
     return SETTLED_S + _MARGIN_S if issubclass(FAULTS[kind], DamageFault) else _QUIET_S[0]
+
+
+def _may_overlap(one: Fault, other: Fault) -> bool:
+    """Whether a drawn schedule may have both at a time: of different groups, and nothing beside what damages data."""
+    return (
+        one.group != other.group
+        and {one.group, other.group} != {"processes", "disks"}
+        and not any(isinstance(fault, DamageFault | RollingRestart) for fault in (one, other))
+    )

@@ -20,10 +20,11 @@ from penstock.chaos.nemeses.fault import (
     PowerLoss,
     SlowDisk,
 )
-from penstock.chaos.nemeses.limits import SETTLED_S, Promise, allowances
+from penstock.chaos.nemeses.limits import Promise, allowances
 from penstock.chaos.nemeses.schedule import (
     FIRST_QUIET_S,
     LAST_QUIET_S,
+    SETTLED_S,
     Schedule,
     Step,
     decode,
