@@ -98,27 +98,29 @@ class FetchPlan:
     def remove(self, key: FollowedKey) -> None:
         self._due_ms.pop(key, None)
         self._failure_counts.pop(key, None)
-        self._fetching.pop(key, None)
-        self._changed[key] = None
+        self._leave_out(key)
 
     def delay(self, key: FollowedKey, now_ms: int) -> None:
         """It failed: others are not to wait for it, nor is the leader to be asked again and again."""
         if key not in self._fetching:
             return
-        del self._fetching[key]
-        if key in self._in_session:
-            self._changed[key] = None
-        else:
-            self._changed.pop(key, None)
+        self._leave_out(key)
         count = self._failure_counts[key] = self._failure_counts.get(key, 0) + 1
         self._due_ms[key] = now_ms + min(DELAY_MS_MIN << min(count - 1, 16), self._delay_ms_max)
 
     def pause(self, key: FollowedKey, due_ms: int) -> None:
         """Nothing is wrong with it, but it is to wait until `due_ms`."""
         if key in self._fetching:
-            del self._fetching[key]
-            self._changed[key] = None
+            self._leave_out(key)
             self._due_ms[key] = due_ms
+
+    def _leave_out(self, key: FollowedKey) -> None:
+        """Of the requests from now on, which is news for a leader that was asked for it."""
+        self._fetching.pop(key, None)
+        if key in self._in_session:
+            self._changed[key] = None
+        else:
+            self._changed.pop(key, None)
 
     def is_delayed(self, key: FollowedKey) -> bool:
         """Whether it waits, as something failed or is throttled."""

@@ -1,5 +1,7 @@
 """What a follower asks a leader for, and what it need not say again (KIP-227)."""
 
+from collections.abc import Callable
+
 from penstock.broker.replication.rules.divergence import truncation_offset
 from penstock.broker.replication.rules.fetch_plan import DELAY_MS_MIN, FetchPlan, FollowedKey, PlannedFetch
 from penstock.protocol.ids import LeaderEpoch
@@ -111,6 +113,24 @@ def test_partition_that_failed_rests_and_comes_back() -> None:
     assert followed.plan.next_due_ms == DELAY_MS_MIN
     followed.now_ms += DELAY_MS_MIN
     assert named(followed.fetch()) == [(A, 0)]
+
+
+def test_what_the_leader_was_not_asked_for_is_no_news_when_it_is_left_out() -> None:
+    """A request that says nothing would end the wait of the one under way."""
+    followed = Followed(A)
+    followed.fetch()
+    leave_out: tuple[Callable[[FollowedKey], None], ...] = (
+        lambda key: followed.plan.delay(key, followed.now_ms),
+        lambda key: followed.plan.pause(key, 1_000),
+        followed.plan.remove,
+    )
+    for leave in leave_out:
+        followed.plan.add(B)
+        assert followed.plan.has_news
+        leave(B)
+        assert not followed.plan.has_news
+    followed.plan.remove(A)
+    assert followed.plan.has_news
 
 
 def test_delays_grow_with_each_failure_in_a_row_up_to_a_limit() -> None:
