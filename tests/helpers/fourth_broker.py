@@ -7,12 +7,11 @@ from pathlib import Path
 
 from cut_proxy import CutProxy
 
-from penstock.local.cluster import LocalCluster
+from penstock.local.cluster import START_TIMEOUT_S, LocalCluster
 from penstock.local.local_node import HOST, LocalNode, environment_without_properties
 from penstock.local.ports import find_free
 from penstock.local.readiness import wait_ready
 
-START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 30.0
 
 

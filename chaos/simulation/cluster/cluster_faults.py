@@ -222,12 +222,13 @@ class ClusterFaults:
 
         One that a leader is about to count may be elected before what it lost is known, if that leader goes.
         """
-        if not self._is_replicated or not self._may_count(machine.node_id):
-            return self._is_replicated
-        others = [one for one in self._machines.values() if one is not machine]
-        if self._network.cuts or not all(one.is_ready and not one.is_stopping and not one.is_paused for one in others):
+        if not self._is_replicated:
             return False
-        return self._is_whole() or not self._counts(machine.node_id)
+        if not self._may_count(machine.node_id):
+            return True
+        others = [one for one in self._machines.values() if one is not machine]
+        is_calm = not self._network.cuts and all(one.serves and not one.is_paused for one in others)
+        return is_calm and (self._is_whole() or not self._counts(machine.node_id))
 
     def _lose_power(self) -> None:
         machine = self.one_to_end()

@@ -42,7 +42,7 @@ class ClusterState:
 
     def is_whole(self) -> bool:
         """Every node runs, and each partition's ISR has all of its replicas: topics differ in their factors."""
-        return all(machine.is_ready and not machine.is_stopping for machine in self._machines.values()) and all(
+        return all(machine.serves for machine in self._machines.values()) and all(
             one is not None and one.leader >= 0 and set(one.isr) == set(one.replicas) for one in self._registrations()
         )
 
@@ -52,18 +52,14 @@ class ClusterState:
         Each is in its partition's ISR, or no candidate to lead a partition that has no leader to catch up with.
         """
         machine = self._machines[node_id]
-        return (
-            machine.is_ready
-            and not machine.is_stopping
-            and all(
-                one is not None
-                and (
-                    node_id not in one.replicas
-                    or node_id in one.isr
-                    or (one.leader < 0 and node_id not in _candidates(one))
-                )
-                for one in self._registrations()
+        return machine.serves and all(
+            one is not None
+            and (
+                node_id not in one.replicas
+                or node_id in one.isr
+                or (one.leader < 0 and node_id not in _candidates(one))
             )
+            for one in self._registrations()
         )
 
     def what_is_missing(self) -> str:

@@ -198,6 +198,11 @@ class Machine:
             self._loop.resume(self.process)
 
     @property
+    def serves(self) -> bool:
+        """Its start is through, and its stop has not begun."""
+        return self.is_ready and not self.is_stopping
+
+    @property
     def is_paused(self) -> bool:
         return self.process is not None and self.process.is_paused
 

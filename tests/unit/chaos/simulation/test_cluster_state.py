@@ -12,7 +12,7 @@ PLACES = {"leader": -1, "isr": (), "elr": (), "last_known_elr": ()}
 
 def state_of(*registrations: SimpleNamespace) -> ClusterState:
     judge: Any = SimpleNamespace(registration=lambda _, index: registrations[index])
-    machine: Any = SimpleNamespace(is_ready=True, is_stopping=False)
+    machine: Any = SimpleNamespace(serves=True)
     return ClusterState({2: machine}, judge, lambda: [("topic", index) for index in range(len(registrations))])
 
 
