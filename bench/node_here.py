@@ -79,7 +79,7 @@ async def _run(
 
 @asynccontextmanager
 async def _node(loop: asyncio.AbstractEventLoop, properties: Mapping[str, str]) -> AsyncIterator[Node]:
-    switch_interval_s = sys.getswitchinterval()
+    switch_interval_s, thresholds = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     set_thresholds()
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
@@ -94,7 +94,9 @@ async def _node(loop: asyncio.AbstractEventLoop, properties: Mapping[str, str]) 
         finally:
             await node.stop()
             await admin.stop()
+            # What else this process does has its garbage collected as before.
             sys.setswitchinterval(switch_interval_s)
+            gc.set_threshold(*thresholds)
             gc.unfreeze()
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import logging
 import sys
 import warnings
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -44,7 +46,7 @@ def failures_with(mutant: AbstractContextManager[None], test: str) -> list[str]:
     arguments += ["-o", "addopts=--import-mode=importlib", "-o", "filterwarnings=ignore"]
     try:
         # What a test that fails in the middle leaves open is closed here, not by the collector in a later test.
-        with mutant, warnings.catch_warnings(action="ignore"):
+        with mutant, warnings.catch_warnings(action="ignore"), _logged_to_inner_run_only():
             status = pytest.main([*arguments, f"{UNIT / test}"], plugins=[verdict])
             for name in ("last_exc", "last_type", "last_value", "last_traceback"):
                 vars(sys).pop(name, None)
@@ -55,6 +57,17 @@ def failures_with(mutant: AbstractContextManager[None], test: str) -> list[str]:
         sys.modules.update(loaded)
     assert status in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED), f"{test}: {status!r}"
     return verdict.failed
+
+
+@contextmanager
+def _logged_to_inner_run_only() -> Iterator[None]:
+    """An exception that the outer run has in its log keeps all that its frames knew: nodes with open sockets."""
+    root = logging.getLogger()
+    outer, root.handlers = root.handlers, []
+    try:
+        yield
+    finally:
+        root.handlers = outer
 
 
 def _modules_of_tests() -> dict[str, ModuleType]:
