@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import logging
+import socket
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import ModuleType
+from weakref import WeakSet
 
 import pytest
 
@@ -34,8 +36,10 @@ class _Verdict:
 def failures_with(mutant: AbstractContextManager[None], test: str) -> list[str]:
     """Run a test below `tests/unit` (`storage/log/test_recovery.py::test_x`) with the mutant applied.
 
-    Returns what failed in its call, a text each. AssertionError when the test could not be run at all.
+    Returns what failed in its call, a text each. AssertionError when the test could not be run at all, or when it has
+    left sockets open that nothing closes: some later test would be told of them.
     """
+    open_before = _open_sockets()
     # What tests have imported from the module that the mutant patches: they are loaded anew, for this run only.
     loaded = _modules_of_tests()
     for name in loaded:
@@ -56,7 +60,13 @@ def failures_with(mutant: AbstractContextManager[None], test: str) -> list[str]:
             del sys.modules[name]
         sys.modules.update(loaded)
     assert status in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED), f"{test}: {status!r}"
+    left_open = [one for one in _open_sockets() if one not in open_before]
+    assert not left_open, f"{test} leaves {len(left_open)} sockets open"
     return verdict.failed
+
+
+def _open_sockets() -> WeakSet[socket.socket]:
+    return WeakSet(one for one in gc.get_objects() if isinstance(one, socket.socket) and one.fileno() >= 0)
 
 
 @contextmanager

@@ -90,7 +90,7 @@ class World:
             assert await create_topic(connection, TOPIC, self._partition_count) is ErrorCode.NONE
 
     async def stop(self) -> None:
-        for node_id in reversed(NODES):
+        for node_id in sorted(self.nodes, reverse=True):
             await self.nodes[node_id].stop()
 
     async def ask(self, node_id: int, request: Any) -> Any:
@@ -188,9 +188,13 @@ def run(
 ) -> None:
     async def main() -> None:
         world = World(seed, partition_count, internal_topic)
-        async with asyncio.timeout(60):
-            await world.start()
-            await scenario(world)
-            await world.stop()
+        try:
+            async with asyncio.timeout(60):
+                await world.start()
+                await scenario(world)
+        finally:
+            # After a failure too: a mutant's run shares its process, and its sockets, with the tests behind it.
+            async with asyncio.timeout(60):
+                await world.stop()
 
     asyncio.run(main())

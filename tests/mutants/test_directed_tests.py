@@ -1,5 +1,6 @@
 """What a test that fails with a mutant applied leaves behind is gone before the next test begins."""
 
+import socket
 from contextlib import nullcontext
 from pathlib import Path
 from textwrap import dedent
@@ -37,3 +38,18 @@ def test_what_a_failed_test_left_open_and_logged_is_collected(
     assert "left_open is None" in failure
     assert (tmp_path / "collected").exists()
     assert not caplog.records
+
+
+def test_sockets_that_a_failed_test_leaves_open_fail_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = """
+        import socket
+
+        def test_that_fails():
+            socket.mutant_left = socket.socket()
+            assert False
+    """
+    (tmp_path / "test_open_socket.py").write_text(dedent(program))
+    monkeypatch.setattr(directed_tests, "UNIT", tmp_path)
+    with pytest.raises(AssertionError, match="leaves 1 sockets open"):
+        directed_tests.failures_with(nullcontext(), "test_open_socket.py")
+    vars(socket).pop("mutant_left").close()
