@@ -9,8 +9,8 @@ import asyncio
 import gc
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from random import Random
 from time import perf_counter_ns
 from typing import Final, TypeVar
@@ -64,10 +64,25 @@ def with_node_here(properties: Mapping[str, str], act: Callable[[Node], Awaitabl
     """Run `act` beside a node with these properties, in an event loop like that of a node's own process."""
     loop = new_event_loop()
     try:
-        return loop.run_until_complete(_run(loop, properties, act))
+        with _settings_of_a_node():
+            return loop.run_until_complete(_run(loop, properties, act))
     finally:
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
+
+
+@contextmanager
+def _settings_of_a_node() -> Iterator[None]:
+    """Those of a process as a whole; what else this one does has them as before."""
+    switch_interval_s, thresholds = sys.getswitchinterval(), gc.get_threshold()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    set_thresholds()
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(switch_interval_s)
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
 
 
 async def _run(
@@ -79,9 +94,6 @@ async def _run(
 
 @asynccontextmanager
 async def _node(loop: asyncio.AbstractEventLoop, properties: Mapping[str, str]) -> AsyncIterator[Node]:
-    switch_interval_s, thresholds = sys.getswitchinterval(), gc.get_threshold()
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    set_thresholds()
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         settings = {"listeners": f"PLAINTEXT://{HOST}:0", "log.dirs": folder, **properties}
         admin = Admin(load(settings), loop, wall_clock_ms)
@@ -94,10 +106,6 @@ async def _node(loop: asyncio.AbstractEventLoop, properties: Mapping[str, str]) 
         finally:
             await node.stop()
             await admin.stop()
-            # What else this process does has its garbage collected as before.
-            sys.setswitchinterval(switch_interval_s)
-            gc.set_threshold(*thresholds)
-            gc.unfreeze()
 
 
 async def create_topic(node: Node, name: str, partitions: int) -> None:

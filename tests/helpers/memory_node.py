@@ -79,6 +79,21 @@ def run(scenario: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
+def run_then_stop(scenario: Callable[[], Awaitable[None]], stop: Callable[[], Awaitable[None]]) -> None:
+    """For several nodes. They are stopped after a failure too: a mutant's run shares its process, and its sockets, with
+    the tests behind it."""
+
+    async def main() -> None:
+        try:
+            async with asyncio.timeout(60):
+                await scenario()
+        finally:
+            async with asyncio.timeout(60):
+                await stop()
+
+    asyncio.run(main())
+
+
 async def create_topic(connection: Connection, name: str, partition_count: int = 1, **configs: str) -> ErrorCode:
     response = await connection.call(
         CreateTopicsRequest(

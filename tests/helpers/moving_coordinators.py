@@ -25,7 +25,7 @@ from kio.schema.offset_commit.v10.request import (
 from kio.schema.offset_fetch.v10.request import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from kio.schema.types import BrokerId, GroupId, ProducerId, TopicName, TransactionalId
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
-from memory_node import create_topic
+from memory_node import create_topic, run_then_stop
 from waiting import ask_until
 
 from penstock.broker.configuration.node_config import load
@@ -186,15 +186,10 @@ def run(
     partition_count: int = 1,
     internal_topic: str = OFFSETS_TOPIC,
 ) -> None:
-    async def main() -> None:
-        world = World(seed, partition_count, internal_topic)
-        try:
-            async with asyncio.timeout(60):
-                await world.start()
-                await scenario(world)
-        finally:
-            # After a failure too: a mutant's run shares its process, and its sockets, with the tests behind it.
-            async with asyncio.timeout(60):
-                await world.stop()
+    world = World(seed, partition_count, internal_topic)
 
-    asyncio.run(main())
+    async def whole() -> None:
+        await world.start()
+        await scenario(world)
+
+    run_then_stop(whole, world.stop)

@@ -11,7 +11,7 @@ from kio.schema.create_topics.v7.request import CreatableReplicaAssignment, Crea
 from kio.schema.create_topics.v7.response import CreateTopicsResponse
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i16, i32
-from memory_node import produce
+from memory_node import produce, run_then_stop
 from waiting import loop_until
 
 from penstock.broker.configuration.node_config import load
@@ -106,18 +106,13 @@ class World:
 
 
 def run(scenario: Callable[[World], Awaitable[None]]) -> None:
-    async def main() -> None:
-        world = World()
-        try:
-            async with asyncio.timeout(60):
-                await world.start(1, 2, 3)
-                await scenario(world)
-        finally:
-            # After a failure too: a mutant's run shares its process, and its sockets, with the tests behind it.
-            async with asyncio.timeout(60):
-                await world.stop(*sorted(world.nodes, reverse=True))
+    world = World()
 
-    asyncio.run(main())
+    async def whole() -> None:
+        await world.start(1, 2, 3)
+        await scenario(world)
+
+    run_then_stop(whole, lambda: world.stop(*sorted(world.nodes, reverse=True)))
 
 
 async def create(connection: Connection, *replicas: int) -> None:

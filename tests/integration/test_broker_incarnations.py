@@ -1,6 +1,6 @@
 """One process after the other under one broker id: who takes the place, who is refused, who leads afterwards."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -17,15 +17,21 @@ LONG = {"broker.session.timeout.ms": "120000", "broker.heartbeat.interval.ms": "
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
-    with LocalCluster(tmp_path, node_count=3, properties=LONG) as started:
+def session() -> Mapping[str, str]:
+    """Properties of all nodes; a test may have others as its parameter."""
+    return LONG
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, session: Mapping[str, str]) -> Iterator[LocalCluster]:
+    with LocalCluster(tmp_path, node_count=3, properties=session) as started:
         yield started
 
 
 @pytest.fixture
-def fourth(cluster: LocalCluster, tmp_path: Path) -> Iterator[FourthBroker]:
+def fourth(cluster: LocalCluster, tmp_path: Path, session: Mapping[str, str]) -> Iterator[FourthBroker]:
     """Broker 4, which leads the only partition of "flights"."""
-    with FourthBroker(cluster, tmp_path, LONG) as broker:
+    with FourthBroker(cluster, tmp_path, session) as broker:
         broker.start()
         wait_for(lambda: 4 in brokers(cluster.nodes[1].address))
         assert create_topic(cluster.nodes[1].address, "flights", {0: (4,)}).error_message is None
@@ -61,25 +67,21 @@ def test_a_killed_process_is_followed_at_once_and_leads_with_a_higher_epoch(
         wait_for(lambda: leaders(address, "flights")[0].broker_id == 4)
 
 
-def test_empty_disks_under_the_same_id_lead_nothing_and_the_old_ones_come_back(tmp_path: Path) -> None:
-    with (
-        LocalCluster(tmp_path, node_count=3, properties=USUAL) as cluster,
-        FourthBroker(cluster, tmp_path, USUAL) as fourth,
-    ):
-        address = cluster.nodes[1].address
-        fourth.start()
-        wait_for(lambda: 4 in brokers(address))
-        assert create_topic(address, "flights", {0: (4,)}).error_message is None
-        fourth.node.kill()
-        # At the latest when its session ends: whether its process is gone cannot always be told (decision 6).
-        wait_for(lambda: 4 not in brokers(address))
-        empty = fourth.another("node-4-empty")
-        fourth.start(empty)
-        wait_for(lambda: 4 in brokers(address))
-        assert [leader.broker_id for leader in leaders(address, "flights")] == [-1]
-        empty.stop(timeout_s=DEADLINE_S)
-        fourth.start()
-        wait_for(lambda: leaders(address, "flights")[0].broker_id == 4)
+# At the latest when its session ends is a killed process fenced: that it is gone cannot always be told (decision 6).
+@pytest.mark.parametrize("session", [USUAL], ids=["usual session"])
+def test_empty_disks_under_the_same_id_lead_nothing_and_the_old_ones_come_back(
+    cluster: LocalCluster, fourth: FourthBroker
+) -> None:
+    address = cluster.nodes[1].address
+    fourth.node.kill()
+    wait_for(lambda: 4 not in brokers(address))
+    empty = fourth.another("node-4-empty")
+    fourth.start(empty)
+    wait_for(lambda: 4 in brokers(address))
+    assert [leader.broker_id for leader in leaders(address, "flights")] == [-1]
+    empty.stop(timeout_s=DEADLINE_S)
+    fourth.start()
+    wait_for(lambda: leaders(address, "flights")[0].broker_id == 4)
 
 
 def test_empty_disks_within_the_session_of_the_old_ones_wait_for_its_end(tmp_path: Path) -> None:
