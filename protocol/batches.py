@@ -53,6 +53,7 @@ COMPRESSION_MASK: Final = 0x07
 LOG_APPEND_TIME_FLAG: Final = 0x08
 TRANSACTIONAL_FLAG: Final = 0x10
 CONTROL_FLAG: Final = 0x20
+DELETE_HORIZON_FLAG: Final = 0x40
 
 _HEADER = Struct(">qiibIhiqqqhii")
 _ASSIGNED = Struct(">qii")
@@ -114,6 +115,16 @@ class BatchHeader(NamedTuple):
     @property
     def is_control(self) -> bool:
         return self.attributes & CONTROL_FLAG != 0
+
+    @property
+    def records_timestamp(self) -> int:
+        """The largest timestamp of its records; -1 when compaction has left none, whatever the header says."""
+        return self.max_timestamp if self.record_count else NO_TIMESTAMP
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When the batch's tombstones, or its marker, may go; None while compaction has not come to them (KIP-534)."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
 
     @property
     def has_producer_id(self) -> bool:
@@ -180,6 +191,24 @@ def next_sequence(sequence: int, increment: int) -> int:
 def with_offset_and_epoch(base_offset: int, batch_length: int, leader_epoch: int) -> bytes:
     """The first 16 bytes of a batch, outside its CRC: with buffer[16:] after them it is as the leader stores it."""
     return _ASSIGNED.pack(base_offset, batch_length, leader_epoch)
+
+
+def assemble(header: BatchHeader, records: Buffer) -> bytes:
+    """The batch with this header and these records, compressed as it says; its length and CRC are made anew."""
+    checked = _CHECKED_PART.pack(
+        header.attributes,
+        header.last_offset_delta,
+        header.base_timestamp,
+        header.max_timestamp,
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        header.record_count,
+    )
+    crc = crc32c(records, crc32c(checked))
+    batch_length = HEADER_SIZE - LENGTH_OVERHEAD + len(records)
+    assigned = _ASSIGNED.pack(header.base_offset, batch_length, header.partition_leader_epoch)
+    return b"".join((assigned, bytes((CURRENT_MAGIC,)), _CRC.pack(crc), checked, records))
 
 
 def rewrite_header(

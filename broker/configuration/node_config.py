@@ -113,6 +113,11 @@ class NodeConfig:
     log_retention_check_interval_ms: int
     producer_id_expiration_ms: int
     producer_id_expiration_check_interval_ms: int
+    log_cleaner_enable: bool
+    log_cleaner_threads: int
+    log_cleaner_dedupe_buffer_size: int
+    log_cleaner_io_max_bytes_per_second: float
+    log_cleaner_backoff_ms: int
 
     auto_create_topics_enable: bool
     delete_topic_enable: bool
@@ -240,6 +245,11 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         log_retention_check_interval_ms=values.integer("log.retention.check.interval.ms"),
         producer_id_expiration_ms=values.integer("producer.id.expiration.ms"),
         producer_id_expiration_check_interval_ms=values.integer("producer.id.expiration.check.interval.ms"),
+        log_cleaner_enable=values.boolean("log.cleaner.enable"),
+        log_cleaner_threads=values.integer("log.cleaner.threads"),
+        log_cleaner_dedupe_buffer_size=values.integer("log.cleaner.dedupe.buffer.size"),
+        log_cleaner_io_max_bytes_per_second=values.number("log.cleaner.io.max.bytes.per.second"),
+        log_cleaner_backoff_ms=values.integer("log.cleaner.backoff.ms"),
         auto_create_topics_enable=values.boolean("auto.create.topics.enable"),
         delete_topic_enable=values.boolean("delete.topic.enable"),
         num_partitions=values.integer("num.partitions"),

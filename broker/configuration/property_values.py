@@ -59,6 +59,11 @@ class PropertyValues:
         assert isinstance(value, int)
         return value
 
+    def number(self, name: str) -> float:
+        value = self.value(name)
+        assert isinstance(value, float)
+        return value
+
     def boolean(self, name: str) -> bool:
         return self.value(name) is True
 

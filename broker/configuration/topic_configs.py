@@ -22,7 +22,9 @@ from .node_config import DEFAULTS, NodeConfig
 
 logger = logging.getLogger(__name__)
 
-_LOG_CONFIG_KEYS: Final = {field.name: field.name.replace("_", ".") for field in dataclasses.fields(LogConfig)}
+_LOG_CONFIG_KEYS: Final = {
+    field.name: field.name.replace("_", ".") for field in dataclasses.fields(LogConfig) if field.init
+}
 # Topics with the same configs share one LogConfig. Made anew when there are more kinds than this.
 _MAX_LOG_CONFIGS: Final = 1024
 

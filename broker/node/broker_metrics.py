@@ -9,6 +9,7 @@ from ...storage.disk.files import Files
 from ..cluster.metadata_cache import MetadataCache
 from ..configuration.penstock_keys import METRICS_KAFKA_EXPORTER, METRICS_PER_PARTITION
 from ..configuration.topic_configs import ConfigResolver
+from ..metrics.cleaner_reader import CleanerReader
 from ..metrics.coordinator_reader import GroupReader, TransactionReader
 from ..metrics.lag_reader import GroupLagReader, PartitionOffsetReader
 from ..metrics.metrics import Metrics
@@ -53,6 +54,7 @@ def add_broker_metrics(
             is_per_partition=lambda: is_on(parts.configs, METRICS_PER_PARTITION),
             late_before_ms=lambda: runtime.wall_clock_ms() - transaction_max_timeout_ms - LATE_TRANSACTION_MS,
         ),
+        CleanerReader(parts.cleaner, directories, runtime.loop.time),
         DirectoryReader(directories, parts.flush_times, metrics.watch.now_ms),
         WaitingReader(data_path.sessions, data_path.produces, data_path.fetches, data_path.deletes),
         StateReader(lambda: parts.lifecycle.state),

@@ -337,6 +337,7 @@ class Node:
         self._start_task("watch over followers", parts.partitions.watch_followers())
         self._start_task("directories of replicas", parts.directories.run())
         self._start_task("housekeeping of logs", parts.housekeeping.run())
+        self._start_task("compaction of logs", parts.cleaner.run())
         self._start_task("waiting for room", self._wait_for_room(parts))
         # Accept in the loop turn in which this broker is unfenced: a client that connects is served, and Metadata names
         # a broker that can be used.

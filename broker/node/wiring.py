@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from ...quorum.links.rules.peer_proof import PeerHello
+from ...storage.compaction.compactor import ExecutorCompactor
+from ...storage.compaction.worker_process import ProcessCompactor
 from ...storage.directories.flusher import Flusher
+from ...storage.directories.log_cleaner import LogCleaner, LogCleanerConfig
 from ...storage.directories.log_housekeeping import HousekeepingConfig, LogHousekeeping
 from ...storage.directories.log_manager import LogManager
 from ...storage.directories.rules.checkpoints import HIGH_WATERMARKS
-from ...storage.disk.files import Files
+from ...storage.disk.files import DiskFiles, Files
 from ...storage.log.log import Log
 from ..apis.client_telemetry import connection_of
 from ..apis.describe_quorum import DescribeQuorum
@@ -73,6 +76,7 @@ class BrokerParts:
     telemetry: ClientTelemetry
     directories: AssignmentsManager
     housekeeping: LogHousekeeping
+    cleaner: LogCleaner
     peer_channels: Sequence[PeerChannel]
     admin_channel: PeerChannel
     """One of them: what operators ask of other brokers by way of this one."""
@@ -220,6 +224,16 @@ def wire_broker(
         high_watermark_of=lambda log: _high_watermark(partitions, log),
         on_deleted=lambda log: partitions.on_retention(log.topic, log.partition),
     )
+    cleaner = LogCleaner(
+        logs,
+        files,
+        loop,
+        # Another process sees the machine's disks only.
+        ProcessCompactor(loop) if isinstance(files, DiskFiles) else ExecutorCompactor(files, loop),
+        config=lambda: _cleaner_config(configs.node_config),
+        steady_clock_ms=runtime.steady_clock_ms,
+        stable_offset_of=lambda log: log.last_stable_offset(_high_watermark(partitions, log)),
+    )
     telemetry = ClientTelemetry(loop, runtime.monotonic_ms, telemetry_max_bytes=config.telemetry_max_bytes)
     peer_log = PeerLog(loop)
     handlers = register_handlers(
@@ -266,6 +280,7 @@ def wire_broker(
         telemetry=telemetry,
         directories=directories,
         housekeeping=housekeeping,
+        cleaner=cleaner,
         peer_channels=peer_channels,
         admin_channel=admin_channel,
         handlers=handlers,
@@ -347,6 +362,16 @@ def _housekeeping_config(config: NodeConfig) -> HousekeepingConfig:
         replica_high_watermark_checkpoint_interval_ms=config.replica_high_watermark_checkpoint_interval_ms,
         log_retention_check_interval_ms=config.log_retention_check_interval_ms,
         producer_id_expiration_check_interval_ms=config.producer_id_expiration_check_interval_ms,
+    )
+
+
+def _cleaner_config(config: NodeConfig) -> LogCleanerConfig:
+    return LogCleanerConfig(
+        log_cleaner_enable=config.log_cleaner_enable,
+        log_cleaner_threads=config.log_cleaner_threads,
+        log_cleaner_dedupe_buffer_size=config.log_cleaner_dedupe_buffer_size,
+        log_cleaner_io_max_bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
+        log_cleaner_backoff_ms=config.log_cleaner_backoff_ms,
     )
 
 

@@ -108,6 +108,9 @@ class FaultyFiles:
     def modified_ms(self, path: str) -> int:
         return self._disk.modified_ms(path)
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        self._disk.set_modified_ms(path, modified_ms)
+
     def _sync(self, path: str) -> None:
         try:
             self._orders.suffer("sync", path)

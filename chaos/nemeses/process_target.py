@@ -17,7 +17,7 @@ from .fault import BitFlip, DamageFault, Truncation
 from .target import NodeState
 
 # A stop in good order takes longer where no controller answers; then the node is killed.
-STOP_S: Final = 20.0
+STOP_S: Final = 60.0
 
 
 class ProcessTarget:

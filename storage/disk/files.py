@@ -126,6 +126,9 @@ class Files(Protocol):
 
     def modified_ms(self, path: str) -> int: ...
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """What `modified_ms` says until the file is next written."""
+
 
 class DiskFiles:
     """The disks of this machine. At most about `max_open_files` descriptors stay open, the least recently used ones go.
@@ -264,6 +267,10 @@ class DiskFiles:
 
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        self.folders.check(path)
+        os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def _keep_readable(self, path: str) -> None:
         """The name goes away: from now on only the descriptor leads to the file, for as long as anyone holds it."""

@@ -254,6 +254,9 @@ class MemoryFiles:
     def modified_ms(self, path: str) -> int:
         return self._file(path).modified_ms
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        self._file(path).modified_ms = modified_ms
+
     # For the files.
 
     def note(self, operation: Operation, path: str) -> None:

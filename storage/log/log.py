@@ -37,6 +37,7 @@ from .producer_snapshots import ProducerSnapshots
 from .recovery import LoadedLog, load, make_folder
 from .recovery_point import Syncable
 from .replay import apply_batch, replay_batch
+from .rules.aborted_transaction import AbortedTransaction
 from .rules.append_info import AppendInfo
 from .rules.batch_validation import validate_batch, validate_coordinator_batch
 from .rules.config import LogConfig
@@ -47,9 +48,9 @@ from .rules.record_batch import ProducedBatch, StoredBatch, ValidatedBatch
 from .rules.record_validation import recompress
 from .rules.replicated_batches import check_replicated_batches
 from .rules.transaction_verification import TransactionVerification
+from .segment import Segment
 from .segments import Segments
 from .timestamp_lookup import TimestampOffset, find_by_timestamp, find_max_timestamp
-from .transaction_index import AbortedTransaction
 from .truncation import TruncatableLog
 
 DEFAULT_PRODUCER_ID_EXPIRATION_MS: Final = 24 * 3600 * 1000
@@ -144,6 +145,11 @@ class Log(TruncatableLog):
     @property
     def active_segment_base_offset(self) -> int:
         return self._segments.active.base_offset
+
+    @property
+    def inactive_segments(self) -> list[Segment]:
+        """Those that are not appended to any more, in offset order."""
+        return self._segments.from_slot(0)[:-1]
 
     def segment_base_offset_of(self, offset: int) -> int:
         """Where the segment begins that `offset` lies in; 0 when it lies below all."""
@@ -423,6 +429,7 @@ class Log(TruncatableLog):
     def close(self) -> None:
         """Write what opening would else have to find out, and let go of the files. `flush` before it syncs the log."""
         if self.damage is None:
+            self.swap.settle()
             self.producers.end_offset = self.log_end_offset
             self._snapshots.take(self.producers)
             self._sync_indexes()

@@ -323,7 +323,7 @@ def _recover_segment(log: LoadedLog, segment: Segment, walk: _Walk) -> None:
                     epochs.assign(epoch, base_offset)
             if header.producer_id >= 0:
                 replay_batch(batch, log.producers, log.now_ms, segment)
-            segment.note_batch(LENGTH_OVERHEAD + header.batch_length, last_offset, header.max_timestamp)
+            segment.note_batch(LENGTH_OVERHEAD + header.batch_length, last_offset, header.records_timestamp)
             segment.write_indexes_when_due()
             next_offset = last_offset + 1
     finally:

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from ...protocol.batches import BatchHeader
+from .rules.aborted_transaction import AbortedTransaction
 from .rules.control_records import read_end_transaction_marker
 from .rules.producer_state import EndTransactionMarker, ProducerState
 from .rules.record_batch import StoredBatch
 from .segment import Segment
 from .segment_scan import scan
-from .transaction_index import AbortedTransaction
 
 
 def replay_batch(

@@ -16,11 +16,12 @@ from ..disk.files import File, Files
 from ..disk.rules.disk_errors import is_passing
 from .index_file import CorruptIndex
 from .offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
+from .rules.aborted_transaction import AbortedTransaction
 from .rules.config import LogConfig
 from .rules.file_names import DELETED, INDEX_SUFFIXES, LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, segment_file
 from .segment_scan import scan
 from .time_index import TimeIndex
-from .transaction_index import AbortedTransaction, TransactionIndex
+from .transaction_index import TransactionIndex
 
 # Batches whose place is kept in memory, at 12 bytes each; half of them go when it is full.
 _RECENT_BATCHES: Final = 64
@@ -58,6 +59,7 @@ class Segment:
         "created_ms",
         "directory",
         "max_index_bytes",
+        "name_suffix",
         "roll_jitter_ms",
         "size_bytes",
     )
@@ -72,10 +74,13 @@ class Segment:
         created_ms: int,
         roll_jitter_ms: int = 0,
         size_bytes: int = 0,
+        name_suffix: str = "",
     ) -> None:
+        """`name_suffix` is that of all its files while it is to take the place of others: CLEANED, then SWAP."""
         self._files = files
         self.directory = directory
         self.base_offset = base_offset
+        self.name_suffix = name_suffix
         self.size_bytes = size_bytes
         self.created_ms = created_ms
         self.roll_jitter_ms = roll_jitter_ms
@@ -140,6 +145,14 @@ class Segment:
         return self._max_timestamp_offset
 
     @property
+    def first_timestamp(self) -> int:
+        """The largest timestamp of the first batch, of which there is one. CorruptData, OSError."""
+        first = self._first_timestamp
+        if first is None:
+            first = self._first_timestamp = next(iter(scan(self.file, 0, self.size_bytes))).header.max_timestamp
+        return first
+
+    @property
     def largest_timestamp(self) -> int:
         """What retention by time goes by: the largest timestamp, or when the file was last written."""
         timestamp = self.max_timestamp
@@ -153,7 +166,7 @@ class Segment:
             return size_bytes > config.segment_bytes or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
         return (
             self.size_bytes + size_bytes > config.segment_bytes
-            or self._waited_ms(max_timestamp, now_ms) > config.segment_ms - self.roll_jitter_ms
+            or self._waited_ms(max_timestamp, now_ms) > config.roll_ms - self.roll_jitter_ms
             or self._is_index_full
             or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
         )
@@ -167,7 +180,7 @@ class Segment:
         """Write batches that lie one behind the other in `data`. OSError leaves the segment as it was."""
         self._write((data,), len(data))
         for header in headers:
-            self.note_batch(header.size_bytes, header.last_offset, header.max_timestamp)
+            self.note_batch(header.size_bytes, header.last_offset, header.records_timestamp)
 
     def _write(self, parts: Sequence[Buffer], run_bytes: int) -> None:
         """`run_bytes` are those of batches of which all but the first may get an index entry for those before it."""
@@ -342,18 +355,21 @@ class Segment:
                 renamed.append(path + DELETED)
         return renamed
 
+    def renamed_to(self, name_suffix: str) -> None:
+        """Its files were renamed."""
+        self._drop_indexes()
+        self.name_suffix = name_suffix
+
     def moved_to(self, directory: str) -> None:
         """The folder was renamed."""
         self.close()
         self.directory = directory
 
     def path(self, suffix: str) -> str:
-        return segment_file(self.directory, self.base_offset, suffix)
+        return segment_file(self.directory, self.base_offset, suffix) + self.name_suffix
 
     def _waited_ms(self, max_timestamp: int, now_ms: int) -> int:
-        first = self._first_timestamp
-        if first is None:
-            first = self._first_timestamp = next(iter(scan(self.file, 0, self.size_bytes))).header.max_timestamp
+        first = self.first_timestamp
         return max_timestamp - first if first >= 0 else now_ms - self.created_ms
 
     def _locate_by_index(self, offset: int) -> Place | None:
@@ -419,7 +435,7 @@ class Segment:
         self._forget_batches()
         try:
             for batch in scan(self.file, 0, size):
-                self.note_batch(batch.header.size_bytes, batch.header.last_offset, batch.header.max_timestamp)
+                self.note_batch(batch.header.size_bytes, batch.header.last_offset, batch.header.records_timestamp)
                 self.write_indexes_when_due()
         finally:
             # A batch that is not intact does not make the file shorter.
@@ -441,8 +457,8 @@ class Segment:
         """Known again after a cut: the last entry of the time index, or a batch after it."""
         timestamp, offset = self.time_index.last()
         for batch in scan(self.file, self.offset_index.lookup(offset), self.size_bytes):
-            if batch.header.max_timestamp > timestamp:
-                timestamp, offset = batch.header.max_timestamp, batch.header.last_offset
+            if batch.header.records_timestamp > timestamp:
+                timestamp, offset = batch.header.records_timestamp, batch.header.last_offset
         self._max_timestamp, self._max_timestamp_offset = timestamp, offset
 
     def _drop_indexes(self) -> None:

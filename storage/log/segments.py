@@ -10,11 +10,11 @@ from random import Random
 
 from ..disk.files import File, Files
 from .file_slice import NOTHING, FetchData, FileSlice
+from .rules.aborted_transaction import AbortedTransaction
 from .rules.config import LogConfig
 from .rules.file_names import LOG, segment_file
 from .segment import Segment
 from .segment_scan import BadBatch, scan
-from .transaction_index import AbortedTransaction
 
 
 class Segments:
@@ -23,6 +23,7 @@ class Segments:
         "_files",
         "_list",
         "_random",
+        "_replaced",
         "_unusable",
         "active",
         "directory",
@@ -41,6 +42,8 @@ class Segments:
         self._deleted_files: list[tuple[str, int]] = []
         # Base offsets of files that were made, could not be used, and could not be removed.
         self._unusable: set[int] = set()
+        # Segments whose place another one has, and whose files have their names yet.
+        self._replaced: list[Segment] = []
         # Segments that became inactive, so that their indexes are complete, but not synced.
         self.retired: list[Segment] = []
         # That many times a name was made in the folder, or taken out, which a power loss could undo.
@@ -225,6 +228,28 @@ class Segments:
                 self.active = self._list[-1]
             self.directory_change_count += 1
         return deleted
+
+    def has_inactive_run(self, base_offsets: Sequence[int]) -> bool:
+        """Whether there are segments that begin at these, one behind the other, before the active one."""
+        first = self.slot_of(base_offsets[0])
+        run = self._list[first : first + len(base_offsets)]
+        return [segment.base_offset for segment in run] == list(base_offsets) and run[-1] is not self.active
+
+    def replace(self, base_offsets: Sequence[int], new: Segment) -> None:
+        """`new` takes the place of the segments that begin at these; `mark_replaced_deleted` comes next."""
+        first = self.slot_of(base_offsets[0])
+        end = first + len(base_offsets)
+        self._replaced += self._list[first:end]
+        self._list[first:end] = [new]
+        # It is synced.
+        self.retired = [segment for segment in self.retired if segment not in self._replaced]
+
+    def mark_replaced_deleted(self, due_ms: int) -> None:
+        """Their files may be removed at `due_ms`. After an OSError the next call goes on with the others."""
+        while self._replaced:
+            self._deleted_files += ((path, due_ms) for path in self._replaced[0].mark_deleted())
+            del self._replaced[0]
+        self.directory_change_count += 1
 
     def set_aside(self, first: int) -> list[Segment]:
         """Take the segments from slot `first` on out and return them; their files stay."""

@@ -28,7 +28,7 @@ def find_by_timestamp(segments: Iterable[Segment], timestamp: int, start_offset:
         from_offset = max(segment.time_index.lookup(timestamp), start_offset)
         position = segment.offset_index.lookup(from_offset)
         for batch in scan(segment.file, position, segment.size_bytes, chunk_bytes=_SEARCH_BYTES):
-            if batch.header.max_timestamp >= timestamp and batch.header.last_offset >= start_offset:
+            if batch.header.records_timestamp >= timestamp and batch.header.last_offset >= start_offset:
                 found = _first_in_batch(batch, timestamp, start_offset)
                 if found is not None:
                     return found
@@ -43,7 +43,7 @@ def find_max_timestamp(segments: Iterable[Segment]) -> TimestampOffset | None:
         return None
     position = segment.offset_index.lookup(segment.max_timestamp_offset)
     for batch in scan(segment.file, position, segment.size_bytes, chunk_bytes=_SEARCH_BYTES):
-        if batch.header.max_timestamp == largest:
+        if batch.header.records_timestamp == largest:
             return _first_in_batch(batch, largest, 0)
     return None
 

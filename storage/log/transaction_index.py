@@ -14,21 +14,15 @@ them is harmless, because recovery makes the index of the active segment anew.
 """
 
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..disk.files import File, Files
 from .index_file import CorruptIndex
+from .rules.aborted_transaction import AbortedTransaction
 
 _ENTRY: Final = Struct(">hqqqq")
 _VERSION: Final = 0
 _MAX_PENDING_ENTRIES: Final = 64
-
-
-class AbortedTransaction(NamedTuple):
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    last_stable_offset: int
 
 
 class TransactionIndex:

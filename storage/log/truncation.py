@@ -19,6 +19,7 @@ from .rules.producer_entry import ProducerEntry
 from .rules.producer_state import ProducerState
 from .rules.record_validation import CODECS
 from .segment import Segment
+from .segment_swap import SegmentSwap
 
 _DELETED_AT_ONCE: Final = 10
 """Segments of a log with producers. Each may cost two syncs, which are waited for."""
@@ -45,6 +46,7 @@ class TruncatableLog:
         "name",
         "partition",
         "producers",
+        "swap",
         "topic",
         "topic_id",
     )
@@ -66,6 +68,7 @@ class TruncatableLog:
         # Since when producers were idle before a truncation that failed: until one succeeds nothing tells it.
         self._known_at_truncation: dict[int, int] | None = None
         self._snapshots = loaded.snapshots
+        self.swap = SegmentSwap(loaded.files, loaded.segments, loaded.snapshots)
         self.leader_epochs = loaded.leader_epochs
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.next_offset
@@ -135,6 +138,7 @@ class TruncatableLog:
         return True
 
     def _drop_from(self, offset: int) -> None:
+        self.swap.settle_for_cut()
         self._adopt_beyond_damage()
         first = self._segments.slot_of(offset) + 1
         for segment in self._segments.delete(first, len(self._segments), due_ms=0):
@@ -157,6 +161,7 @@ class TruncatableLog:
         """
         self._check_open()
         try:
+            self.swap.settle_for_cut()
             if self.damage is not None:
                 self._segments.adopt(self._beyond_damage)
                 self._beyond_damage = []
@@ -225,6 +230,7 @@ class TruncatableLog:
             return 0
         if count == len(self._segments):
             self._roll(self.log_end_offset, now_ms)
+        self.swap.settle()
         if self.producers.entries:
             # The only record of the producers in the deleted segments, should a loss of power bring some of them back.
             known = 0

@@ -129,9 +129,12 @@ ABSENT: Final = (
         reason="Fetchers are no threads that could die, and groups are forgotten at once.",
     ),
     Absent(
+        mbeans=("kafka.log:type=LogCleaner,name=DeadThreadCount", "kafka.utils:type=Throttler,name=cleaner-io"),
+        reason="Compaction has no threads that could die: a log that cannot be compacted is uncleanable. `rate()` of "
+        "`penstock_compaction_read_bytes_total` and `penstock_compaction_written_bytes_total` is its I/O.",
+    ),
+    Absent(
         mbeans=(
-            "kafka.log:type=LogCleaner*",
-            "kafka.utils:type=Throttler,name=cleaner-io",
             "kafka.log:type=LogManager,name=*Cordoned*",
             "kafka.server:type=ReplicaAlterLogDirsManager,name=*",
             "kafka.server:type=DelayedRemoteListOffsetsMetrics,name=*",
@@ -144,7 +147,7 @@ ABSENT: Final = (
             "kafka.server:type=broker-metadata-metrics (ignored-static-voters)",
             "kafka.server:type=raft-metrics (uncommitted-voter-change)",
         ),
-        reason="Penstock has none of it: log compaction, cordoned directories, moves between log directories, tiered "
+        reason="Penstock has none of it: cordoned directories, moves between log directories, tiered "
         "storage, groups of the share and streams protocols, and voters that change while the quorum runs.",
     ),
     Absent(

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Final
 
 from . import (
+    cleaner_metrics,
     coordinator_metrics,
     lag_metrics,
     process_metrics,
@@ -20,6 +21,7 @@ from .metric import Metric
 MODULES: Final = (
     traffic_metrics,
     replica_metrics,
+    cleaner_metrics,
     coordinator_metrics,
     lag_metrics,
     quorum_metrics,

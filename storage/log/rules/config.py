@@ -4,7 +4,7 @@ A log holds one `LogConfig` and may be given another at any time (`Log.config`).
 (`quorum/configs`), not here.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 # Kafka's "no limit" for times and counts.
@@ -55,6 +55,13 @@ class LogConfig:
 
     # With acks=all, the in-sync replicas that must have a batch.
     min_insync_replicas: int = 1
+
+    # How old the active segment becomes; with compaction, at most as old as a record may be that is not compacted.
+    roll_ms: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        roll_ms = min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
+        object.__setattr__(self, "roll_ms", roll_ms)
 
     @property
     def is_compacted(self) -> bool:

@@ -9,8 +9,9 @@ import pytest
 from penstock.storage.disk.files import DiskFiles
 from penstock.storage.log.index_file import CorruptIndex
 from penstock.storage.log.offset_index import OffsetIndex
+from penstock.storage.log.rules.aborted_transaction import AbortedTransaction
 from penstock.storage.log.time_index import TimeIndex
-from penstock.storage.log.transaction_index import AbortedTransaction, TransactionIndex
+from penstock.storage.log.transaction_index import TransactionIndex
 
 BASE = 10_000_000_000
 

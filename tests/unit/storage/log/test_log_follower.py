@@ -13,8 +13,8 @@ from penstock.protocol.ids import LeaderEpoch
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.disk.files import DiskFiles
 from penstock.storage.log.log import Log
+from penstock.storage.log.rules.aborted_transaction import AbortedTransaction
 from penstock.storage.log.rules.config import LogConfig
-from penstock.storage.log.transaction_index import AbortedTransaction
 
 NOW = 1_700_000_000_000
 

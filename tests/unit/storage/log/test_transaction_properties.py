@@ -15,9 +15,10 @@ from produced_batches import produced
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.disk.memory_files import MemoryFiles
 from penstock.storage.log.log import Log
+from penstock.storage.log.rules.aborted_transaction import AbortedTransaction
 from penstock.storage.log.rules.config import LogConfig
 from penstock.storage.log.rules.control_records import write_end_transaction_marker
-from penstock.storage.log.transaction_index import AbortedTransaction, TransactionIndex
+from penstock.storage.log.transaction_index import TransactionIndex
 
 NOW = 1_700_000_000_000
 PRODUCERS = range(3)

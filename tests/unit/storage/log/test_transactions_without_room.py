@@ -10,10 +10,10 @@ from penstock.protocol.batches import iterate_headers
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.disk.memory_files import MemoryFiles
 from penstock.storage.log.log import Log
+from penstock.storage.log.rules.aborted_transaction import AbortedTransaction
 from penstock.storage.log.rules.config import LogConfig
 from penstock.storage.log.rules.control_records import write_end_transaction_marker
 from penstock.storage.log.rules.transaction_verification import UNVERIFIED
-from penstock.storage.log.transaction_index import AbortedTransaction
 
 PATH = "/data/events-0"
 NOW = 1_700_000_000_000

@@ -1,0 +1,1 @@
+"""What compaction keeps, batch by batch, as functions of their input."""

@@ -1,0 +1,149 @@
+"""What is left of one batch: all of it, some of its records, its header alone, or nothing.
+
+Kafka: `Cleaner.cleanInto`, `MemoryRecords.filterTo`. Offsets never change, and a batch keeps its base and last offset,
+its leader epoch, producer and sequences.
+
+A tombstone, and the marker of a transaction of which no batch is left, stay for `delete.retention.ms` from when
+compaction first comes to them: until the *delete horizon*, which then stands in the batch's header instead of the base
+timestamp (KIP-534). So every consumer that is quicker than that sees them.
+
+The header alone stays of the last batch of a producer that may write on, for its sequence and epoch; and of the last
+batch of what becomes one segment: so no offsets are missing between two segments, which recovery would take for lost.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from ....protocol.batches import (
+    COMPRESSION_MASK,
+    DELETE_HORIZON_FLAG,
+    HEADER_SIZE,
+    NO_TIMESTAMP,
+    BatchHeader,
+    assemble,
+)
+from ....protocol.compression import compress, decompress
+from ...log.rules.control_records import read_end_transaction_marker
+from ...log.rules.record_batch import StoredBatch
+from ...log.rules.record_validation import OPENED_BYTES_MAX
+from .cleaned_transactions import CleanedTransactions
+from .latest_offsets import LatestOffsets
+from .record_table import RecordTable, largest_timestamp_delta, read_record_table, rebased, without
+
+
+class LastBatch(NamedTuple):
+    """The last that a producer has written, as its partition remembers it."""
+
+    epoch: int
+    last_offset: int | None
+    """None when that was the end of a transaction."""
+
+
+class Kept(NamedTuple):
+    """What is left of a batch."""
+
+    data: bytes | None
+    """None: all of it, as it is. Empty: nothing."""
+    record_count: int
+
+
+GONE: Final = Kept(b"", 0)
+
+
+def open_table(batch: StoredBatch) -> RecordTable:
+    """CorruptData when the records are not what the header says, or more than a node opens."""
+    header = batch.header
+    stored = batch.data[HEADER_SIZE:]
+    return read_record_table(bytes(decompress(header.compression, stored, OPENED_BYTES_MAX)), header)
+
+
+class BatchFilter:
+    """Batches come in offset order."""
+
+    __slots__ = ("_delete_retention_ms", "_last_batches", "_latest", "_now_ms", "segment_end", "transactions")
+
+    def __init__(
+        self,
+        latest: LatestOffsets,
+        transactions: CleanedTransactions,
+        last_batches: Mapping[int, LastBatch],
+        *,
+        now_ms: int,
+        delete_retention_ms: int,
+    ) -> None:
+        """`last_batches` are by producer id; times are the wall clock's."""
+        self._latest = latest
+        self.transactions = transactions
+        self._last_batches = last_batches
+        self.segment_end = 0
+        """Where the segment that is being written ends: set by the caller."""
+        self._now_ms = now_ms
+        self._delete_retention_ms = delete_retention_ms
+
+    def keep(self, batch: StoredBatch) -> Kept:
+        """CorruptData when the batch has to be opened and cannot be."""
+        header = batch.header
+        return self._keep_marker(batch, header) if header.is_control else self._keep_records(batch, header)
+
+    def _keep_records(self, batch: StoredBatch, header: BatchHeader) -> Kept:
+        latest = self._latest
+        if self.transactions.is_aborted(header) or header.record_count == 0:
+            return self._keep_header(header)
+        if header.base_offset >= latest.end_offset:
+            return Kept(None, header.record_count)
+        table = open_table(batch)
+        superseded = latest.superseded(table)
+        horizon_ms = header.delete_horizon_ms
+        begins_horizon = False
+        if table.tombstones:
+            live = set(table.tombstones).difference(superseded)
+            if horizon_ms is None:
+                begins_horizon = bool(live)
+            elif horizon_ms <= self._now_ms:
+                superseded = sorted(live.union(superseded))
+        count = header.record_count - len(superseded)
+        if count == 0:
+            return self._keep_header(header)
+        if not superseded and not begins_horizon:
+            return Kept(None, count)
+        records = without(table, superseded) if superseded else table.data
+        return Kept(self._rewritten(header, records, count, begins_horizon=begins_horizon), count)
+
+    def _keep_marker(self, batch: StoredBatch, header: BatchHeader) -> Kept:
+        marker = read_end_transaction_marker(batch.data, header)
+        if not self.transactions.is_ended(header, marker):
+            return Kept(None, header.record_count)
+        if marker is None:
+            return self._keep_header(header)
+        horizon_ms = header.delete_horizon_ms
+        if horizon_ms is None:
+            records = open_table(batch).data
+            return Kept(self._rewritten(header, records, header.record_count, begins_horizon=True), header.record_count)
+        return self._keep_header(header) if horizon_ms <= self._now_ms else Kept(None, header.record_count)
+
+    def _keep_header(self, header: BatchHeader) -> Kept:
+        """All records go."""
+        last = self._last_batches.get(header.producer_id) if header.has_producer_id else None
+        if last is None:
+            is_last = False
+        elif last.last_offset is not None:
+            is_last = header.last_offset == last.last_offset
+        else:
+            is_last = header.is_control and header.producer_epoch == last.epoch
+        if not is_last and header.next_offset != self.segment_end:
+            return GONE
+        if header.record_count == 0:
+            return Kept(None, 0)
+        attributes = header.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON_FLAG)
+        return Kept(
+            assemble(header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, record_count=0), b""), 0
+        )
+
+    def _rewritten(self, header: BatchHeader, records: bytes, count: int, *, begins_horizon: bool) -> bytes:
+        if not header.is_log_append_time:
+            header = header._replace(max_timestamp=header.base_timestamp + largest_timestamp_delta(records))
+        if begins_horizon:
+            horizon_ms = self._now_ms + self._delete_retention_ms
+            records = rebased(records, horizon_ms - header.base_timestamp)
+            header = header._replace(base_timestamp=horizon_ms, attributes=header.attributes | DELETE_HORIZON_FLAG)
+        return assemble(header._replace(record_count=count), compress(header.compression, records))

@@ -1,0 +1,69 @@
+"""What one compaction is asked, and what it answers: all that passes between the owner of a log and who compacts it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...log.rules.aborted_transaction import AbortedTransaction
+from ...log.rules.config import LogConfig
+from .batch_filter import LastBatch
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSegment:
+    """A segment that is no longer appended to, as its files are."""
+
+    base_offset: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionJob:
+    directory: str
+    """The partition's folder."""
+    segments: tuple[SourceSegment, ...]
+    """All below `end_offset`, in offset order."""
+    dirty_offset: int
+    """What lies below was compacted before."""
+    end_offset: int
+    """Where the part ends that may be compacted: there a segment begins, and all transactions below are complete."""
+    aborted: tuple[AbortedTransaction, ...]
+    """Those that began below `end_offset` and whose markers lie at or behind it."""
+    last_batches: Mapping[int, LastBatch]
+    """By producer id, of the producers that the partition remembers."""
+    config: LogConfig
+    now_ms: int
+    """By the wall clock."""
+    map_bytes: int
+    """For keys and offsets: see `LatestOffsets`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanedSegment:
+    """One that takes the place of others. Its files are synced, under names that end in `….cleaned`."""
+
+    base_offset: int
+    size_bytes: int
+    replaced: tuple[int, ...]
+    """The base offsets of these, the first of which is its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionFigures:
+    """What a compaction has done. Kafka: `CleanerStats`."""
+
+    map_read_bytes: int = 0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    read_records: int = 0
+    kept_records: int = 0
+    key_count: int = 0
+    map_used_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """The end of a compaction."""
+
+    end_offset: int
+    """What lies below is compacted; lower than asked for when the keys were too many for one pass."""
+    figures: CompactionFigures

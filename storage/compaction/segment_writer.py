@@ -1,0 +1,64 @@
+"""What is left of a group of segments, on its way into one new segment beside them, `….cleaned`."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ...protocol.batches import BatchHeader, Buffer
+from ..disk.files import Files
+from ..log.rules.aborted_transaction import AbortedTransaction
+from ..log.rules.config import LogConfig
+from ..log.rules.file_names import CLEANED, INDEX_SUFFIXES, LOG
+from ..log.segment import Segment
+from .rules.throttle import Throttle
+
+_WRITTEN_AT_ONCE_BYTES: Final = 1024 * 1024
+
+
+class SegmentWriter:
+    def __init__(
+        self, files: Files, directory: str, base_offset: int, *, config: LogConfig, throttle: Throttle
+    ) -> None:
+        """What a pass that did not end has left of such a segment goes. OSError."""
+        self._files = files
+        self._throttle = throttle
+        self._segment = Segment(files, directory, base_offset, config=config, created_ms=0, name_suffix=CLEANED)
+        for suffix in (LOG, *INDEX_SUFFIXES):
+            path = self._segment.path(suffix)
+            if files.exists(path):
+                files.remove(path)
+        self._data: list[Buffer] = []
+        self._data_bytes = 0
+        self._headers: list[BatchHeader] = []
+
+    def add(self, data: Buffer, header: BatchHeader) -> None:
+        self._data.append(data)
+        self._headers.append(header)
+        self._data_bytes += header.size_bytes
+        if self._data_bytes >= _WRITTEN_AT_ONCE_BYTES:
+            self._write()
+
+    def add_aborted(self, transactions: Sequence[AbortedTransaction]) -> None:
+        for transaction in transactions:
+            self._segment.note_aborted(transaction)
+
+    def finish(self, modified_ms: int) -> int:
+        """Write and sync all; how many bytes of log there are. `modified_ms` is for retention by time."""
+        self._write()
+        segment = self._segment
+        # Also when it is empty: the file says that the segment begins there.
+        file = segment.file
+        segment.write_indexes()
+        for one in (file, *segment.index_files()):
+            one.sync()
+        segment.close()
+        self._files.set_modified_ms(segment.path(LOG), modified_ms)
+        return segment.size_bytes
+
+    def abandon(self) -> None:
+        self._segment.close()
+
+    def _write(self) -> None:
+        if self._data:
+            self._segment.append_run(b"".join(self._data), self._headers)
+            self._throttle.take(self._data_bytes)
+            self._data, self._headers, self._data_bytes = [], [], 0

@@ -1,0 +1,74 @@
+"""The process in which a node's logs are compacted: `python -m penstock.storage.compaction.worker`.
+
+An order a line on standard input, its answers a line each on standard output; it ends with its input. It ends as well
+when the node does, however that ends: a compaction that went on would write into the folders of the node's next start.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from ...protocol.errors import CorruptData
+from ..disk.files import DiskFiles
+from .compaction import compact
+from .rules.job import CleanedSegment
+from .rules.throttle import RateThrottle, Throttle
+from .rules.work_order import ENCODER, ORDERS, WorkAnswer, WorkOrder, to_failure
+
+_PR_SET_PDEATHSIG: Final = 1
+_OPEN_FILES_MAX: Final = 64
+_NICENESS: Final = 10
+"""Produce and fetch go first where processors are short."""
+
+
+class _WhileParentLives:
+    """Where the system does not end a process with its parent, each chunk asks whether it is there."""
+
+    def __init__(self, parent: int, throttle: Throttle) -> None:
+        self._parent = parent
+        self._throttle = throttle
+
+    def take(self, size_bytes: int) -> None:
+        if os.getppid() != self._parent:
+            os._exit(1)
+        self._throttle.take(size_bytes)
+
+
+def main() -> None:
+    parent = int(sys.argv[1])
+    end_with_parent()
+    # The terminal's Ctrl-C is for the node, which then ends this.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(_NICENESS)
+    files = DiskFiles(max_open_files=_OPEN_FILES_MAX)
+    output = sys.stdout.buffer
+    for line in sys.stdin.buffer:
+        for answer in _answers(files, ORDERS.decode(line), parent):
+            output.write(ENCODER.encode(answer) + b"\n")
+            output.flush()
+
+
+def end_with_parent() -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _answers(files: DiskFiles, order: WorkOrder, parent: int) -> Iterator[WorkAnswer]:
+    # This process has no loop, and only its own work waits while it sleeps.
+    rate = RateThrottle(order.bytes_per_s, now_s=time.monotonic, sleep_s=time.sleep)  # noqa: TID251
+    try:
+        for result in compact(files, order.job, _WhileParentLives(parent, rate)):
+            if isinstance(result, CleanedSegment):
+                yield WorkAnswer(cleaned=result)
+            else:
+                yield WorkAnswer(compacted=result)
+    except (CorruptData, OSError) as error:
+        yield WorkAnswer(failure=to_failure(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Compaction in processes of its own: started when there is work, stopped when there has been none for a minute."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from typing import Final
+
+from .rules.job import CleanedSegment, Compacted, CompactionJob
+from .rules.work_order import ANSWERS, ENCODER, WorkAnswer, WorkOrder, to_exception
+
+IDLE_S: Final = 60.0
+_ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
+
+
+class WorkerEnded(Exception):  # noqa: N818 - the project's word for it
+    """The worker ended in the middle of its work: it was killed, for want of memory perhaps, or could not start."""
+
+
+class ProcessCompactor:
+    """A `Compactor`. As many processes as compactions are asked for at a time."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._idle: list[tuple[asyncio.subprocess.Process, asyncio.TimerHandle]] = []
+        self._ending: set[asyncio.Task[None]] = set()
+
+    async def compact(
+        self, job: CompactionJob, *, bytes_per_s: float
+    ) -> AsyncGenerator[CleanedSegment | Compacted, None]:
+        """Raises what `compaction.compact` does, and WorkerEnded."""
+        process = await self._take()
+        is_at_rest = False
+        try:
+            await _send(process, WorkOrder(job=job, bytes_per_s=bytes_per_s))
+            while True:
+                answer = await _receive(process)
+                if answer.cleaned is not None:
+                    yield answer.cleaned
+                    continue
+                is_at_rest = True
+                if answer.failure is not None:
+                    raise to_exception(answer.failure)
+                assert answer.compacted is not None
+                yield answer.compacted
+                return
+        finally:
+            if is_at_rest:
+                self._idle.append((process, self._loop.call_later(IDLE_S, self._end_idle, process)))
+            else:
+                await _kill(process)
+
+    async def close(self) -> None:
+        while self._idle:
+            process, timer = self._idle.pop()
+            timer.cancel()
+            await _kill(process)
+        while self._ending:
+            await asyncio.wait(self._ending)
+
+    async def _take(self) -> asyncio.subprocess.Process:
+        while self._idle:
+            process, timer = self._idle.pop()
+            timer.cancel()
+            if process.returncode is None:
+                return process
+        try:
+            return await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                f"{__package__}.worker",
+                str(os.getpid()),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                limit=_ANSWER_BYTES_MAX,
+            )
+        except OSError as error:
+            raise WorkerEnded(f"no compaction worker could be started: {error}") from error
+
+    def _end_idle(self, process: asyncio.subprocess.Process) -> None:
+        self._idle = [(one, timer) for one, timer in self._idle if one is not process]
+        ending = self._loop.create_task(_kill(process))
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+
+
+async def _send(process: asyncio.subprocess.Process, order: WorkOrder) -> None:
+    assert process.stdin is not None
+    try:
+        process.stdin.write(ENCODER.encode(order) + b"\n")
+        await process.stdin.drain()
+    except ConnectionError as error:
+        raise WorkerEnded("the compaction worker ended before it began") from error
+
+
+async def _receive(process: asyncio.subprocess.Process) -> WorkAnswer:
+    assert process.stdout is not None
+    line = await process.stdout.readline()
+    if line.endswith(b"\n"):
+        return ANSWERS.decode(line)
+    status = await process.wait()
+    raise WorkerEnded(f"the compaction worker ended with status {status}")
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        # Not `process.kill`: it would take the exit status from under the hands of who waits for it.
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
+    await process.wait()

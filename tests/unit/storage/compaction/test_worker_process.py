@@ -1,0 +1,142 @@
+"""Compaction in a process of its own: what comes back, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+from produced_batches import produced
+from waiting import loop_until
+
+from penstock.protocol.errors import CorruptData
+from penstock.protocol.records import Record, write_batch
+from penstock.storage.compaction.cleanable import find_cleanable, plan_compaction
+from penstock.storage.compaction.rules.job import CleanedSegment, Compacted, CompactionJob
+from penstock.storage.compaction.worker_process import ProcessCompactor, WorkerEnded
+from penstock.storage.disk.files import DiskFiles
+from penstock.storage.log.log import Log
+from penstock.storage.log.rules.config import LogConfig
+
+NOW_MS = 1_700_000_000_000
+FAST = 1e12
+
+
+def job_in(folder: Path) -> CompactionJob:
+    config = LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=1000)
+    files = DiskFiles()
+    log = Log.open(
+        files, str(folder), topic="t", partition=0, topic_id=None, config=config, is_clean=True, now_ms=NOW_MS
+    )
+    for i in range(60):
+        batch = write_batch(
+            [Record(0, NOW_MS, b"k%d" % (i % 3), b"%d" % i)], producer_id=5, producer_epoch=0, base_sequence=i
+        )
+        log.append_as_leader(produced(batch), leader_epoch=0, now_ms=NOW_MS)
+    log.flush()
+    log.close()
+    cleanable = find_cleanable(log, cleaned_end=None, stable_offset=60, now_ms=NOW_MS)
+    return plan_compaction(log, cleanable, now_ms=NOW_MS, map_bytes=1 << 20)
+
+
+async def all_of(results: AsyncGenerator[CleanedSegment | Compacted, None]) -> list[CleanedSegment | Compacted]:
+    async with aclosing(results):
+        return [result async for result in results]
+
+
+def children() -> list[int]:
+    task = Path(f"/proc/self/task/{os.getpid()}/children")
+    return [int(pid) for pid in task.read_text().split()]
+
+
+def test_a_job_goes_there_and_its_result_comes_back(tmp_path: Path) -> None:
+    job = job_in(tmp_path / "t-0")
+
+    async def scenario() -> None:
+        compactor = ProcessCompactor(asyncio.get_running_loop())
+        *cleaned, compacted = await all_of(compactor.compact(job, bytes_per_s=FAST))
+        # One process does one after the other.
+        assert await all_of(compactor.compact(job, bytes_per_s=FAST)) == [*cleaned, compacted]
+        assert isinstance(compacted, Compacted)
+        assert compacted.end_offset == job.end_offset
+        assert compacted.figures.kept_records < compacted.figures.read_records
+        assert cleaned
+        for segment in cleaned:
+            assert isinstance(segment, CleanedSegment)
+            path = f"{tmp_path}/t-0/{segment.base_offset:020d}.log.cleaned"
+            assert DiskFiles().size(path) == segment.size_bytes
+        (worker,) = children()
+        await compactor.close()
+        assert worker not in children()
+
+    asyncio.run(scenario())
+
+
+def test_what_went_wrong_there_is_raised_here(tmp_path: Path) -> None:
+    job = job_in(tmp_path / "t-0")
+    log = tmp_path / "t-0" / f"{0:020d}.log"
+    data = bytearray(log.read_bytes())
+
+    async def scenario() -> None:
+        compactor = ProcessCompactor(asyncio.get_running_loop())
+        data[100] ^= 1
+        log.write_bytes(data)
+        with pytest.raises(CorruptData, match="at 71"):
+            await all_of(compactor.compact(job, bytes_per_s=FAST))
+        log.unlink()
+        with pytest.raises(FileNotFoundError):
+            await all_of(compactor.compact(job, bytes_per_s=FAST))
+        await compactor.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_worker_that_is_killed_is_told_of_and_another_does_the_next_job(tmp_path: Path) -> None:
+    job = job_in(tmp_path / "t-0")
+
+    async def scenario() -> None:
+        compactor = ProcessCompactor(asyncio.get_running_loop())
+        # So slow that it is still at it.
+        running = asyncio.ensure_future(all_of(compactor.compact(job, bytes_per_s=100)))
+        await loop_until(children)
+        (worker,) = children()
+        os.kill(worker, signal.SIGKILL)
+        with pytest.raises(WorkerEnded, match="status -9"):
+            await running
+        assert await all_of(compactor.compact(job, bytes_per_s=FAST))
+        await compactor.close()
+
+    asyncio.run(scenario())
+
+
+def test_cancelled_it_writes_nothing_any_more(tmp_path: Path) -> None:
+    job = job_in(tmp_path / "t-0")
+
+    async def scenario() -> None:
+        compactor = ProcessCompactor(asyncio.get_running_loop())
+        running = asyncio.ensure_future(all_of(compactor.compact(job, bytes_per_s=100)))
+        await loop_until(children)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert not children()
+        await compactor.close()
+
+    asyncio.run(scenario())
+
+
+def test_who_does_not_want_the_rest_ends_it(tmp_path: Path) -> None:
+    job = job_in(tmp_path / "t-0")
+
+    async def scenario() -> None:
+        compactor = ProcessCompactor(asyncio.get_running_loop())
+        async with aclosing(compactor.compact(job, bytes_per_s=FAST)) as results:
+            assert isinstance(await anext(results), CleanedSegment)
+        assert not children()
+        await compactor.close()
+
+    asyncio.run(scenario())
