@@ -1,5 +1,7 @@
 """The five compression types of record batches. Only who must open a batch comes here: brokers store what was sent.
 
+Levels are those of Kafka's `compression.*.level` (KIP-390), whose defaults are those used without one.
+
 Snappy is written in the framing of the Java library (xerial), as all Kafka clients do; it is read with and without.
 """
 
@@ -35,23 +37,40 @@ _FIRST_GUESS_FACTOR: Final = 8
 _LEAST_GUESS: Final = 64 * 1024
 _NO_ROOM: Final = "failed to write whole buffer"
 
+# Kafka's "the default of the library" for gzip.
+GZIP_DEFAULT_LEVEL: Final = -1
+_GZIP_LIBRARY_LEVEL: Final = 6
+LZ4_DEFAULT_LEVEL: Final = 9
+ZSTD_DEFAULT_LEVEL: Final = 3
+# Of the library: its fast compressor, and the first of those that compress better.
+_LZ4_FAST: Final = 1
+_LZ4_HIGH_MIN: Final = 3
 
-def compress(compression: int, data: Buffer) -> bytes:
-    """`data` as the records part of a batch with that compression."""
+
+def compress(compression: int, data: Buffer, level: int | None = None) -> bytes:
+    """`data` as the records part of a batch with that compression, at a level in Kafka's range for it.
+
+    lz4 as in Kafka: 9 is the fast compressor, every other level one that compresses better; those beyond 12 are 12.
+    """
     match compression:
         case Compression.NONE:
             return bytes(data)
         case Compression.GZIP:
-            return bytes(cramjam.gzip.compress(data))
+            if level is None or level == GZIP_DEFAULT_LEVEL:
+                level = _GZIP_LIBRARY_LEVEL
+            return bytes(cramjam.gzip.compress(data, level=level))
         case Compression.SNAPPY:
             return _compress_xerial(memoryview(data))
         case Compression.LZ4:
+            is_fast = level is None or level == LZ4_DEFAULT_LEVEL
             # Kafka's Java reader refuses frames whose blocks lean on each other, which is cramjam's default.
-            frame = cramjam.lz4.Compressor(block_linked=False)
+            frame = cramjam.lz4.Compressor(
+                level=_LZ4_FAST if is_fast else max(level or 0, _LZ4_HIGH_MIN), block_linked=False
+            )
             frame.compress(bytes(data))
             return bytes(frame.finish())
         case Compression.ZSTD:
-            return bytes(cramjam.zstd.compress(data))
+            return bytes(cramjam.zstd.compress(data, level=ZSTD_DEFAULT_LEVEL if level is None else level))
         case _:
             raise ValueError(f"there is no compression {compression}")
 

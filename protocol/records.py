@@ -78,6 +78,7 @@ def write_batch(
     records: Sequence[Record],
     *,
     compression: int = Compression.NONE,
+    compression_level: int | None = None,
     base_offset: int | None = None,
     leader_epoch: int = NO_LEADER_EPOCH,
     producer_id: int = NO_PRODUCER_ID,
@@ -92,7 +93,7 @@ def write_batch(
     data = bytearray()
     for record in records:
         _write_record(data, record, first_offset, base_timestamp)
-    stored = compress(compression, data)
+    stored = compress(compression, data, compression_level)
     checked = (
         _CHECKED_PART.pack(
             compression | (TRANSACTIONAL_FLAG if is_transactional else 0) | (CONTROL_FLAG if is_control else 0),

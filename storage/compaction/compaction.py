@@ -46,7 +46,7 @@ def compact(files: Files, job: CompactionJob, throttle: Throttle) -> Iterator[Cl
             CleanedTransactions(aborted),
             job.last_batches,
             now_ms=job.now_ms,
-            delete_retention_ms=job.config.delete_retention_ms,
+            config=job.config,
         ),
     )
     for group, next_base in group_segments(sources, job, latest.end_offset):

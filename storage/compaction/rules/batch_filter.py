@@ -23,6 +23,7 @@ from ....protocol.batches import (
     assemble,
 )
 from ....protocol.compression import compress, decompress
+from ...log.rules.config import LogConfig
 from ...log.rules.control_records import read_end_transaction_marker
 from ...log.rules.record_batch import StoredBatch
 from ...log.rules.record_validation import OPENED_BYTES_MAX
@@ -60,7 +61,7 @@ def open_table(batch: StoredBatch) -> RecordTable:
 class BatchFilter:
     """Batches come in offset order."""
 
-    __slots__ = ("_delete_retention_ms", "_last_batches", "_latest", "_now_ms", "segment_end", "transactions")
+    __slots__ = ("_config", "_last_batches", "_latest", "_now_ms", "segment_end", "transactions")
 
     def __init__(
         self,
@@ -69,16 +70,16 @@ class BatchFilter:
         last_batches: Mapping[int, LastBatch],
         *,
         now_ms: int,
-        delete_retention_ms: int,
+        config: LogConfig,
     ) -> None:
-        """`last_batches` are by producer id; times are the wall clock's."""
+        """`last_batches` are by producer id; `now_ms` is the wall clock's."""
         self._latest = latest
         self.transactions = transactions
         self._last_batches = last_batches
         self.segment_end = 0
         """Where the segment that is being written ends: set by the caller."""
         self._now_ms = now_ms
-        self._delete_retention_ms = delete_retention_ms
+        self._config = config
 
     def keep(self, batch: StoredBatch) -> Kept:
         """CorruptData when the batch has to be opened and cannot be."""
@@ -143,7 +144,8 @@ class BatchFilter:
         if not header.is_log_append_time:
             header = header._replace(max_timestamp=header.base_timestamp + largest_timestamp_delta(records))
         if begins_horizon:
-            horizon_ms = self._now_ms + self._delete_retention_ms
+            horizon_ms = self._now_ms + self._config.delete_retention_ms
             records = rebased(records, horizon_ms - header.base_timestamp)
             header = header._replace(base_timestamp=horizon_ms, attributes=header.attributes | DELETE_HORIZON_FLAG)
-        return assemble(header._replace(record_count=count), compress(header.compression, records))
+        level = self._config.level_of(header.compression)
+        return assemble(header._replace(record_count=count), compress(header.compression, records, level))

@@ -7,6 +7,8 @@ A log holds one `LogConfig` and may be given another at any time (`Log.config`).
 from dataclasses import dataclass, field
 from typing import Final
 
+from ....protocol.compression import GZIP_DEFAULT_LEVEL, LZ4_DEFAULT_LEVEL, ZSTD_DEFAULT_LEVEL, Compression
+
 # Kafka's "no limit" for times and counts.
 MAX_INT64: Final = 2**63 - 1
 
@@ -44,9 +46,10 @@ class LogConfig:
     max_message_bytes: int = 1024 * 1024 + 12
     # "producer" keeps what the client chose; else "uncompressed", "gzip", "snappy", "lz4" or "zstd" is stored.
     compression_type: str = "producer"
-    compression_gzip_level: int = -1
-    compression_lz4_level: int = 9
-    compression_zstd_level: int = 3
+    # Of what this node compresses: other compressions than the producer's, and what compaction leaves (KIP-390).
+    compression_gzip_level: int = GZIP_DEFAULT_LEVEL
+    compression_lz4_level: int = LZ4_DEFAULT_LEVEL
+    compression_zstd_level: int = ZSTD_DEFAULT_LEVEL
     # "CreateTime" keeps the client's timestamps, "LogAppendTime" stores the broker's.
     message_timestamp_type: str = "CreateTime"
     # How far before and after the broker's clock a CreateTime timestamp may lie (KIP-937).
@@ -70,3 +73,15 @@ class LogConfig:
     @property
     def deletes_by_retention(self) -> bool:
         return "delete" in self.cleanup_policy
+
+    def level_of(self, compression: int) -> int | None:
+        """None for a compression that has no levels."""
+        match compression:
+            case Compression.GZIP:
+                return self.compression_gzip_level
+            case Compression.LZ4:
+                return self.compression_lz4_level
+            case Compression.ZSTD:
+                return self.compression_zstd_level
+            case _:
+                return None

@@ -67,9 +67,11 @@ def recompress(batch: ValidatedBatch, config: LogConfig, partition: str) -> Vali
     KafkaError MESSAGE_TOO_LARGE when that makes it larger than the topic allows.
     """
     header = batch.header
+    compression = CODECS[config.compression_type]
     rewritten = write_batch(
         list(open_records(batch, partition)),
-        compression=CODECS[config.compression_type],
+        compression=compression,
+        compression_level=config.level_of(compression),
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,
         base_sequence=header.base_sequence,

@@ -13,6 +13,7 @@ from penstock.storage.compaction.rules.batch_filter import BatchFilter, LastBatc
 from penstock.storage.compaction.rules.cleaned_transactions import CleanedTransactions
 from penstock.storage.compaction.rules.latest_offsets import LatestOffsets
 from penstock.storage.log.rules.aborted_transaction import AbortedTransaction
+from penstock.storage.log.rules.config import LogConfig
 from penstock.storage.log.rules.control_records import write_end_transaction_marker
 from penstock.storage.log.rules.record_batch import StoredBatch
 
@@ -71,10 +72,10 @@ def filter_of(
     aborted: Sequence[AbortedTransaction] = (),
     last_batches: Mapping[int, LastBatch] | None = None,
     now_ms: int = NOW_MS,
+    config: LogConfig | None = None,
 ) -> BatchFilter:
-    return BatchFilter(
-        latest, CleanedTransactions(aborted), last_batches or {}, now_ms=now_ms, delete_retention_ms=RETENTION_MS
-    )
+    config = config or LogConfig(delete_retention_ms=RETENTION_MS)
+    return BatchFilter(latest, CleanedTransactions(aborted), last_batches or {}, now_ms=now_ms, config=config)
 
 
 def read(data: bytes | None) -> tuple[BatchHeader, list[Record]]:
@@ -94,6 +95,25 @@ def test_records_with_a_later_one_go_and_the_others_stay_as_they_are(compression
     header, records = read(kept.data)
     assert (records, kept.record_count) == ([before[102], before[103]], 2)
     assert header._replace(batch_length=0, crc=0) == batch.header._replace(batch_length=0, crc=0, record_count=2)
+
+
+@pytest.mark.parametrize(
+    ("compression", "low", "high"),
+    [
+        (1, LogConfig(compression_gzip_level=1), LogConfig(compression_gzip_level=9)),
+        (3, LogConfig(compression_lz4_level=9), LogConfig(compression_lz4_level=12)),
+        (4, LogConfig(compression_zstd_level=-5), LogConfig(compression_zstd_level=19)),
+    ],
+)
+def test_what_is_left_is_compressed_at_the_level_of_the_topic(
+    compression: int, low: LogConfig, high: LogConfig
+) -> None:
+    rows = [(b"%d" % number, b"%d %d" % (number, number * number) * 9) for number in range(400)]
+    batch = batch_of(*rows, compression=compression)
+    latest = latest_of(batch, batch_of((b"7", b""), base_offset=900))
+    small, large = (read(filter_of(latest, config=config).keep(batch).data) for config in (high, low))
+    assert small[0].batch_length < large[0].batch_length
+    assert small[1] == large[1]
 
 
 def test_the_largest_timestamp_is_of_what_is_left() -> None:

@@ -10,7 +10,7 @@ from produced_batches import produced
 import penstock
 from penstock.protocol import batches
 from penstock.protocol.batches import BatchHeader, Buffer, read_header
-from penstock.protocol.records import Record, write_batch
+from penstock.protocol.records import Record, read_records, write_batch
 from penstock.storage.disk.memory_files import MemoryFiles
 from penstock.storage.log.log import Log
 from penstock.storage.log.rules.batch_validation import validate_batch, validate_coordinator_batch
@@ -65,6 +65,35 @@ def test_only_validation_makes_validated_batches() -> None:
 def header_of(batch: ValidatedBatch) -> BatchHeader:
     assert batch.header.size_bytes == len(batch.data)
     return read_header(batch.data, 0)
+
+
+LEVELS = [
+    *(("gzip", "compression_gzip_level", low, high) for low, high in ((1, 2), (1, -1), (-1, 9))),
+    *(("lz4", "compression_lz4_level", low, high) for low, high in ((9, 3), (3, 5), (5, 12))),
+    *(("zstd", "compression_zstd_level", low, high) for low, high in ((-131072, -5), (-5, 3), (3, 22))),
+]
+
+
+@pytest.mark.parametrize(("codec", "key", "low", "high"), LEVELS)
+def test_recompression_obeys_the_level_of_the_topic(codec: str, key: str, low: int, high: int) -> None:
+    # KIP-390. lz4's 9 is the fast compressor, as in Apache Kafka.
+    rows = [Record(number, NOW, b"%d" % number, b"%d %d" % (number, number * number) * 9) for number in range(2000)]
+    sent = produced(write_batch(rows, compression=2))
+    sizes = []
+    for level in (low, high):
+        config = LogConfig(compression_type=codec, **{key: level})  # type: ignore[arg-type]
+        stored = recompress(validate_batch(sent, config, PARTITION, NOW), config, PARTITION)
+        assert list(read_records(stored.data, stored.header)) == rows
+        sizes.append(len(stored.data))
+    assert sizes[0] > sizes[1]
+
+
+def test_a_level_of_another_codec_changes_nothing() -> None:
+    sent = produced(write_batch([Record(0, NOW, b"k", b"v" * 1000)], compression=2))
+    plain, other = LogConfig(compression_type="zstd"), LogConfig(compression_type="zstd", compression_gzip_level=1)
+    assert [
+        bytes(recompress(validate_batch(sent, one, PARTITION, NOW), one, PARTITION).data) for one in (plain, other)
+    ] == [bytes(recompress(validate_batch(sent, plain, PARTITION, NOW), plain, PARTITION).data)] * 2
 
 
 @pytest.mark.parametrize("tail", [b"", b"junk"])
