@@ -2,7 +2,8 @@
 
 The reading and writing is the `Compactor`'s; here is decided which log is next, its segments are swapped, and how far
 it is compacted is written down. A log that cannot be compacted is *uncleanable*: it is named in the log and left alone
-until it is cut, repaired or the node restarts; the others have their turn.
+until it is cut, repaired or the node restarts; the others have their turn. A worker that was killed says nothing about
+the log: it is compacted again, at most three times in a row, as it may be what the worker has too little memory for.
 """
 
 import asyncio
@@ -31,6 +32,8 @@ logger = logging.getLogger(__name__)
 
 _SLICE: Final = 200
 """Logs that are looked at in one turn of the loop."""
+_WORKERS_MAX: Final = 3
+"""Workers that end, one after the other, in the middle of the same log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +73,8 @@ class LogCleaner:
         self._stable_offset_of = stable_offset_of
         self._in_progress: set[TopicPartition] = set()
         self._uncleanable: dict[Log, str] = {}
+        # How many workers have ended while they compacted it, since one came to its end.
+        self._ended_workers: dict[Log, int] = {}
         self._writing = asyncio.Lock()
         self.figures = CleanerFigures()
 
@@ -198,6 +203,7 @@ class LogCleaner:
         if compacted is None:
             self._remove_cleaned(log)
             return
+        self._ended_workers.pop(log, None)
         seconds = self._loop.time() - began_s
         figures = compacted.figures
         self.figures.add(figures, seconds, job.map_bytes)
@@ -274,6 +280,12 @@ class LogCleaner:
             self._manager.on_error(log.directory, error)
             if is_passing(error):
                 return
+        if isinstance(error, WorkerEnded):
+            ended = self._ended_workers[log] = self._ended_workers.get(log, 0) + 1
+            if ended < _WORKERS_MAX:
+                logger.warning("Compaction is tried again: partition=%s reason=%s", log.name, error)
+                return
+            del self._ended_workers[log]
         self._uncleanable[log] = str(error)
         logger.error("Uncleanable log: partition=%s reason=%s", log.name, error)
 

@@ -19,6 +19,7 @@ from penstock.protocol.records import Record, read_records, write_batch
 from penstock.storage.compaction.compaction import compact
 from penstock.storage.compaction.rules.job import CleanedSegment, Compacted, CompactionJob
 from penstock.storage.compaction.rules.throttle import Unthrottled
+from penstock.storage.compaction.worker_process import WorkerEnded
 from penstock.storage.directories.log_cleaner import LogCleaner, LogCleanerConfig
 from penstock.storage.directories.rules.checkpoints import CLEANER_OFFSETS
 from penstock.storage.log.log import Log
@@ -260,6 +261,31 @@ def test_a_damaged_log_is_named_and_harms_no_other(
         assert reason in it.cleaner.uncleanable["damaged-0"]
         assert len(offsets(good)) < 30
         assert not [name for name in it.disk.names(damaged.directory) if "cleaned" in name]
+
+
+def test_a_worker_that_is_killed_is_followed_by_another_but_not_for_ever(caplog: pytest.LogCaptureFixture) -> None:
+    kills = 2
+
+    async def kill() -> None:
+        nonlocal kills
+        kills -= 1
+        if kills >= 0:
+            raise WorkerEnded("the compaction worker ended with status -9")
+
+    with fixture() as it:
+        it.compactor.meanwhile = kill
+        log = it.disk.log("topic")
+        write(log, "a")
+        assert [it.clean() for _ in range(3)] == [True, True, True]
+        assert not it.cleaner.uncleanable
+        assert len(it.compactor.jobs) == 3
+        assert offsets(log)[0] == log.active_segment_base_offset - 1, "the third one has compacted it"
+        write(log, "a")
+        kills = 10
+        with caplog.at_level(logging.ERROR):
+            assert [it.clean() for _ in range(4)] == [True, True, True, False]
+        assert it.cleaner.uncleanable == {"topic-0": "the compaction worker ended with status -9"}
+        assert "Uncleanable log: partition=topic-0" in caplog.text
 
 
 def test_a_full_disk_is_tried_again_and_gets_its_room_back() -> None:
