@@ -1,7 +1,17 @@
 """What a stop in the middle of deleting, compacting or splitting segments left in a log's folder."""
 
 from ..disk.files import Files
-from .rules.file_names import CLEANED, DELETED, INDEX_SUFFIXES, LOG, SWAP, base_offset_of, offsets_with, segment_file
+from .rules.file_names import (
+    CLEANED,
+    DELETED,
+    INDEX_SUFFIXES,
+    LOG,
+    PRODUCER_SNAPSHOT,
+    SWAP,
+    base_offset_of,
+    offsets_with,
+    segment_file,
+)
 from .segment_scan import scan
 
 
@@ -55,7 +65,10 @@ def _swap_in(files: Files, directory: str, names: list[str], swaps: list[str]) -
         end = max(end_offset for _, end_offset in replaced)
         for name in names:
             offset = base_offset_of(name)
-            if offset is not None and first <= offset < end and not name.endswith((SWAP, CLEANED, DELETED)):
+            if offset is None or not first <= offset < end or name.endswith((SWAP, CLEANED, DELETED)):
+                continue
+            # What was known of producers before the first of them holds for what takes its place.
+            if offset > first or not name.endswith(PRODUCER_SNAPSHOT):
                 files.remove(f"{directory}/{name}")
     for name in swaps:
         files.rename(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP)}")

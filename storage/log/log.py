@@ -49,6 +49,7 @@ from .rules.record_validation import recompress
 from .rules.replicated_batches import check_replicated_batches
 from .rules.transaction_verification import TransactionVerification
 from .segment import Segment
+from .segment_split import OffsetOverflow, split_segment
 from .segments import Segments
 from .timestamp_lookup import TimestampOffset, find_by_timestamp, find_max_timestamp
 from .truncation import TruncatableLog
@@ -100,23 +101,33 @@ class Log(TruncatableLog):
             found = read_topic_id(files, directory) if PARTITION_METADATA in names else None
             topic_id = agree_on_topic_id(files, directory, topic_id, found=found)
         epochs = read_leader_epochs(files, directory) if LEADER_EPOCH_CHECKPOINT in names else None
-        loaded = LoadedLog(
-            files=files,
-            directory=directory,
-            names=frozenset(names),
-            config=config,
-            now_ms=now_ms,
-            segments=Segments(files, directory, random),
-            producers=ProducerState(f"{topic}-{partition}", producer_id_expiration_ms),
-            snapshots=ProducerSnapshots(files, directory, []),
-            leader_epochs=LeaderEpochs(epochs or ()),
-            written_epochs=epochs,
-            is_new=is_new,
-            log_start_offset=log_start_offset,
-            recovery_point=log_start_offset if is_new else recovery_point,
-            cleaned_end=cleaned_end,
-        )
-        load(loaded, is_clean=is_clean)
+        may_split = True
+        while True:
+            loaded = LoadedLog(
+                files=files,
+                directory=directory,
+                names=frozenset(names),
+                config=config,
+                now_ms=now_ms,
+                segments=Segments(files, directory, random),
+                producers=ProducerState(f"{topic}-{partition}", producer_id_expiration_ms),
+                snapshots=ProducerSnapshots(files, directory, []),
+                leader_epochs=LeaderEpochs(epochs or ()),
+                written_epochs=epochs,
+                is_new=is_new,
+                log_start_offset=log_start_offset,
+                recovery_point=log_start_offset if is_new else recovery_point,
+                cleaned_end=cleaned_end,
+                may_split=may_split,
+            )
+            try:
+                load(loaded, is_clean=is_clean)
+                break
+            except OffsetOverflow as error:
+                loaded.segments.close()
+                may_split = split_segment(files, directory, error, protected_end=loaded.protected_end)
+                names = tidy(files, directory)
+                is_clean = False
         if not is_identified and found is None:
             loaded.is_folder_synced = False
         return cls(loaded, topic=topic, partition=partition, topic_id=topic_id, room=room)

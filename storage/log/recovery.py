@@ -12,12 +12,14 @@ first batch that is not so
   the log ends there in memory, takes no appends, and says so, until `Log.truncate_to` decides.
 
 The same walk makes the indexes, the transaction index, the producer state and the leader epochs of those segments anew.
-It begins earlier where an index is missing, or a transaction index is corrupt.
+It begins earlier where an index is missing, or a transaction index is corrupt. A segment that reaches further than its
+indexes can is split before (`segment_split.py`).
 """
 
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from ...protocol.batches import LENGTH_OVERHEAD
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
@@ -42,6 +44,7 @@ from .rules.producer_state import ProducerState
 from .rules.record_batch import StoredBatch
 from .segment import Segment
 from .segment_scan import BadBatch, scan
+from .segment_split import OffsetOverflow, is_beyond, overflow
 from .segments import Segments
 
 
@@ -79,6 +82,8 @@ class LoadedLog:
     log_start_offset: int
     recovery_point: int
     cleaned_end: int
+    # A segment that reaches further than its indexes is to be split first; else it counts as damaged there.
+    may_split: bool
 
     segments: Segments
     next_offset: int = 0
@@ -102,11 +107,16 @@ def make_folder(files: Files, directory: str) -> None:
 
 
 def load(log: LoadedLog, *, is_clean: bool) -> None:
-    """Find the segments and everything else of the log in its folder, by the rules above."""
+    """Find the segments and everything else of the log in its folder, by the rules above.
+
+    OffsetOverflow names a segment that is to be split; nothing but indexes is changed then.
+    """
     for base_offset in offsets_with(log.names, LOG):
         size = log.files.size(segment_file(log.directory, base_offset, LOG))
         log.segments.add(base_offset, log.config, log.now_ms, size)
     _drop_hiding(log)
+    if log.may_split:
+        _check_offsets(log)
     log.snapshots.offsets[:] = offsets_with(log.names, ".snapshot")
     log.snapshots.remove_strays(segment.base_offset for segment in log.segments)
     unindexed = _without_indexes(log)
@@ -135,6 +145,26 @@ def load(log: LoadedLog, *, is_clean: bool) -> None:
     log.recovery_point = log.next_offset if is_clean else min(log.recovery_point, log.next_offset)
     # A log that never had a batch is never synced; of any other, what is below the recovery point was synced.
     log.is_folder_synced = not log.is_new and log.next_offset > 0 and log.recovery_point == log.next_offset
+
+
+def _check_offsets(log: LoadedLog) -> None:
+    """OffsetOverflow for the first segment before the last that has offsets which its indexes cannot tell."""
+    for segment, following in pairwise(log.segments.from_slot(0)):
+        # What lies in it ends below the next one.
+        if following.base_offset - segment.base_offset > MAX_RELATIVE_OFFSET + 1:
+            try:
+                _check_offsets_of(segment, following.base_offset)
+            except OffsetOverflow:
+                raise
+            except BadBatch:
+                continue
+
+
+def _check_offsets_of(segment: Segment, end_offset: int) -> None:
+    for batch in scan(segment.file, 0, segment.size_bytes):
+        last_offset = batch.header.last_offset
+        if segment.base_offset + MAX_RELATIVE_OFFSET < last_offset < end_offset:
+            raise overflow(segment.file.path, batch.position, segment.base_offset, last_offset)
 
 
 def _drop_hiding(log: LoadedLog) -> None:
@@ -199,7 +229,10 @@ def _take_as_is(log: LoadedLog, unindexed: list[Segment]) -> bool:
     try:
         for segment in unindexed:
             segment.rebuild_indexes()
-        log.next_offset = log.segments[-1].read_next_offset()
+        last = log.segments[-1]
+        log.next_offset = last.read_next_offset()
+        if log.next_offset - 1 - last.base_offset > MAX_RELATIVE_OFFSET:
+            return False
         log.snapshots.load_latest(
             log.producers,
             start_offset=log.segments[0].base_offset,
@@ -280,6 +313,8 @@ def _walk_segments(log: LoadedLog, flushed: list[Segment], unflushed: list[Segme
         try:
             _recover_segment(log, segment, walk)
         except BadBatch as bad:
+            if log.may_split and isinstance(bad, OffsetOverflow):
+                raise
             _end_at(log, segment, unflushed[number + 1 :], bad)
             return
 
@@ -311,6 +346,8 @@ def _recover_segment(log: LoadedLog, segment: Segment, walk: _Walk) -> None:
             base_offset = header.base_offset
             last_offset = base_offset + header.last_offset_delta
             if not next_offset <= base_offset <= last_offset <= last_possible:
+                if next_offset <= base_offset <= last_offset and not is_beyond(header, next_offset, None):
+                    raise overflow(segment.file.path, batch.position, segment.base_offset, last_offset)
                 raise BadBatch(
                     f"{segment.file.path} at {batch.position}: offsets {base_offset} to {last_offset} cannot follow "
                     f"{next_offset - 1}",

@@ -19,7 +19,7 @@ from .offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from .rules.aborted_transaction import AbortedTransaction
 from .rules.config import LogConfig
 from .rules.file_names import DELETED, INDEX_SUFFIXES, LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, segment_file
-from .segment_scan import scan
+from .segment_scan import BadBatch, scan
 from .time_index import TimeIndex
 from .transaction_index import TransactionIndex
 
@@ -435,6 +435,12 @@ class Segment:
         self._forget_batches()
         try:
             for batch in scan(self.file, 0, size):
+                if batch.header.last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
+                    raise BadBatch(
+                        f"{self.file.path} at {batch.position}: offset {batch.header.last_offset} is too far from "
+                        f"{self.base_offset}",
+                        batch.position,
+                    )
                 self.note_batch(batch.header.size_bytes, batch.header.last_offset, batch.header.records_timestamp)
                 self.write_indexes_when_due()
         finally:
