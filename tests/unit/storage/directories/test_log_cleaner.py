@@ -24,6 +24,8 @@ from penstock.storage.directories.log_cleaner import LogCleaner, LogCleanerConfi
 from penstock.storage.directories.rules.checkpoints import CLEANER_OFFSETS
 from penstock.storage.log.log import Log
 from penstock.storage.log.rules.config import LogConfig
+from penstock.storage.log.rules.control_records import write_end_transaction_marker
+from penstock.storage.log.rules.transaction_verification import UNVERIFIED
 
 COMPACTED = LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=400, min_cleanable_dirty_ratio=0.5)
 
@@ -90,13 +92,17 @@ def write(log: Log, key: str, count: int = 20, now_ms: int = NOW_MS) -> None:
 
 
 def offsets(log: Log) -> list[int]:
-    found = []
+    return [record.offset for record in records_of(log)]
+
+
+def records_of(log: Log) -> list[Record]:
+    found: list[Record] = []
     position = log.log_start_offset
     while position < log.log_end_offset:
         data = log.read(position, max_bytes=1 << 20, end_offset=log.log_end_offset, min_one_batch=True)
         chunk = b"".join(piece.read(0, piece.size) for piece in data.slices)
         for at, header in iterate_headers(chunk):
-            found += [record.offset for record in read_records(chunk[at:], header)]
+            found += read_records(chunk[at:], header)
             position = header.next_offset
     return found
 
@@ -286,6 +292,37 @@ def test_a_worker_that_is_killed_is_followed_by_another_but_not_for_ever(caplog:
             assert [it.clean() for _ in range(4)] == [True, True, True, False]
         assert it.cleaner.uncleanable == {"topic-0": "the compaction worker ended with status -9"}
         assert "Uncleanable log: partition=topic-0" in caplog.text
+
+
+@pytest.mark.parametrize("cleaned_before", [False, True], ids=["in one pass", "in a later pass"])
+def test_what_a_producer_writes_behind_a_transaction_that_it_aborted_counts(*, cleaned_before: bool) -> None:
+    with fixture() as it:
+        log = it.disk.log("topic")
+        sequence = 0
+
+        def transaction(*, is_commit: bool) -> None:
+            nonlocal sequence
+            records = [Record(number, NOW_MS, b"key", b"%d" % sequence) for number in range(4)]
+            batch = write_batch(records, producer_id=5, producer_epoch=0, base_sequence=sequence, is_transactional=True)
+            sequence += len(records)
+            log.append_as_leader(produced(batch), leader_epoch=0, now_ms=NOW_MS, verification=UNVERIFIED)
+            log.append_of_coordinator(
+                write_end_transaction_marker(5, 0, is_commit=is_commit, coordinator_epoch=0, now_ms=NOW_MS),
+                leader_epoch=0,
+                now_ms=NOW_MS,
+            )
+
+        transaction(is_commit=False)
+        if cleaned_before:
+            write(log, "other")
+            assert it.clean()
+        for _ in range(10):
+            transaction(is_commit=True)
+        write(log, "other")
+        assert it.clean()
+        end = log.active_segment_base_offset
+        values = [record.value for record in records_of(log) if record.key == b"key" and record.offset < end]
+        assert values == [b"40"], "the last of the ten, and nothing before"
 
 
 def test_a_full_disk_is_tried_again_and_gets_its_room_back() -> None:
