@@ -103,6 +103,20 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
     "metadata": _Subcommand(
         ".quorum.inspection.commands", "metadata", "Look at the metadata that lies on a node's disk."
     ),
+    "log": _Subgroup(
+        "Look at the files of logs, Apache Kafka's, too; check, compact and move them.",
+        {
+            "dump": _Subcommand(
+                ".broker.operator_commands.log_commands", "dump", "Show what lies in the files of a log."
+            ),
+            "verify": _Subcommand(
+                ".broker.operator_commands.log_commands", "verify", "Check the files of logs against each other."
+            ),
+            "compact": _Subcommand(
+                ".broker.operator_commands.log_compact_command", "compact", "Compact a folder that no node uses."
+            ),
+        },
+    ),
     "simulate": _Subcommand(
         ".chaos.simulation.cluster.command", "simulate", "Break simulated clusters, in virtual time, from a seed."
     ),

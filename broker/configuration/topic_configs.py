@@ -125,10 +125,14 @@ class ConfigResolver:
         return GroupSettings(*fields)
 
     def _make_log_config(self, values: Mapping[str, str]) -> LogConfig:
-        resolved = self.topic_values(values)
-        fields: dict[str, Any] = {field: resolved[key] for field, key in _LOG_CONFIG_KEYS.items()}
-        fields["cleanup_policy"] = frozenset(fields["cleanup_policy"])
-        # Below the least segment.bytes, for tests.
-        if resolved["internal.segment.bytes"] is not None:
-            fields["segment_bytes"] = resolved["internal.segment.bytes"]
-        return LogConfig(**fields)
+        return make_log_config(self.topic_values(values))
+
+
+def make_log_config(resolved: Mapping[str, ConfigValue]) -> LogConfig:
+    """From the value of every topic key."""
+    fields: dict[str, Any] = {field: resolved[key] for field, key in _LOG_CONFIG_KEYS.items()}
+    fields["cleanup_policy"] = frozenset(fields["cleanup_policy"])
+    # Below the least segment.bytes, for tests.
+    if resolved["internal.segment.bytes"] is not None:
+        fields["segment_bytes"] = resolved["internal.segment.bytes"]
+    return LogConfig(**fields)

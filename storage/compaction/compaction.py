@@ -21,16 +21,19 @@ from .rules.cleaned_transactions import CleanedTransactions
 from .rules.job import CleanedSegment, Compacted, CompactionFigures, CompactionJob, SourceSegment
 from .rules.throttle import Throttle
 from .segment_groups import group_segments
-from .segment_writer import SegmentWriter
+from .segment_writer import CleanedWriter, MeasuringWriter, SegmentWriter
 from .sources import Sources
 
 
-def compact(files: Files, job: CompactionJob, throttle: Throttle) -> Iterator[CleanedSegment | Compacted]:
+def compact(
+    files: Files, job: CompactionJob, throttle: Throttle, *, is_trial: bool = False
+) -> Iterator[CleanedSegment | Compacted]:
     """Do what `job` asks: each segment as soon as it is written, in offset order, and at the end how far this came.
 
     The caller puts a segment into its place before it asks for the next one, so that no more room is taken than one
     needs. CorruptData names the first batch or index that is not intact; OSError. Then files that end in
-    `….cleaned` may be left, which the caller removes, or the next start.
+    `….cleaned` may be left, which the caller removes, or the next start. With `is_trial` nothing is written, and the
+    segments are those that would be.
     """
     sources = Sources(files, job, throttle)
     aborted = [*sources.aborted_transactions(), *job.aborted]
@@ -48,6 +51,7 @@ def compact(files: Files, job: CompactionJob, throttle: Throttle) -> Iterator[Cl
             now_ms=job.now_ms,
             config=job.config,
         ),
+        is_trial=is_trial,
     )
     for group, next_base in group_segments(sources, job, latest.end_offset):
         cleaned = rewriter.rewrite(group, next_base)
@@ -69,8 +73,16 @@ def compact(files: Files, job: CompactionJob, throttle: Throttle) -> Iterator[Cl
 
 class _Rewriter:
     def __init__(
-        self, files: Files, job: CompactionJob, throttle: Throttle, sources: Sources, batch_filter: BatchFilter
+        self,
+        files: Files,
+        job: CompactionJob,
+        throttle: Throttle,
+        sources: Sources,
+        batch_filter: BatchFilter,
+        *,
+        is_trial: bool,
     ) -> None:
+        self._is_trial = is_trial
         self._files = files
         self._job = job
         self._throttle = throttle
@@ -118,7 +130,9 @@ class _Rewriter:
             replaced=tuple(segment.base_offset for segment in group),
         )
 
-    def _writer(self, group: Sequence[SourceSegment]) -> SegmentWriter:
+    def _writer(self, group: Sequence[SourceSegment]) -> CleanedWriter:
+        if self._is_trial:
+            return MeasuringWriter()
         job = self._job
         return SegmentWriter(
             self._files, job.directory, group[0].base_offset, config=job.config, throttle=self._throttle

@@ -1,7 +1,7 @@
 """What is left of a group of segments, on its way into one new segment beside them, `….cleaned`."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from ...protocol.batches import BatchHeader, Buffer
 from ..disk.files import Files
@@ -12,6 +12,36 @@ from ..log.segment import Segment
 from .rules.throttle import Throttle
 
 _WRITTEN_AT_ONCE_BYTES: Final = 1024 * 1024
+
+
+class CleanedWriter(Protocol):
+    """Takes in the batches of one new segment, in offset order."""
+
+    def add(self, data: Buffer, header: BatchHeader) -> None: ...
+
+    def add_aborted(self, transactions: Sequence[AbortedTransaction]) -> None: ...
+
+    def finish(self, modified_ms: int) -> int:
+        """How many bytes of log there are. `modified_ms` is for retention by time."""
+
+    def abandon(self) -> None: ...
+
+
+class MeasuringWriter:
+    """Writes nothing: for what a compaction would do."""
+
+    def __init__(self) -> None:
+        self._size_bytes = 0
+
+    def add(self, data: Buffer, header: BatchHeader) -> None:  # noqa: ARG002 - the other form's
+        self._size_bytes += header.size_bytes
+
+    def add_aborted(self, transactions: Sequence[AbortedTransaction]) -> None: ...
+
+    def finish(self, modified_ms: int) -> int:  # noqa: ARG002 - the other form's
+        return self._size_bytes
+
+    def abandon(self) -> None: ...
 
 
 class SegmentWriter:
@@ -42,7 +72,7 @@ class SegmentWriter:
             self._segment.note_aborted(transaction)
 
     def finish(self, modified_ms: int) -> int:
-        """Write and sync all; how many bytes of log there are. `modified_ms` is for retention by time."""
+        """Write and sync all."""
         self._write()
         segment = self._segment
         # Also when it is empty: the file says that the segment begins there.

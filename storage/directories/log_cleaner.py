@@ -23,6 +23,7 @@ from ..disk.files import Files
 from ..disk.rules.disk_errors import is_passing
 from ..disk.shielded_call import run_unbroken
 from ..log.log import Log
+from ..log.segment_swap import SwapSettled
 from .log_directory import LogDirectory
 from .log_manager import LogManager
 from .rules.checkpoints import CLEANER_OFFSETS, TopicPartition
@@ -243,19 +244,16 @@ class LogCleaner:
         swap = log.swap
         if not self._is_present(log) or not swap.can_replace(cleaned.replaced, cut_count):
             return False
-        swap.begin(
-            cleaned.base_offset, cleaned.size_bytes, cleaned.replaced, log.config, created_ms=self._steady_clock_ms()
+        steps = swap.steps(
+            cleaned.base_offset, cleaned.size_bytes, cleaned.replaced, log.config, clock_ms=self._steady_clock_ms
         )
-        await self._sync_folder(log)
-        if not self._is_present(log) or not swap.place(self._steady_clock_ms() + log.config.file_delete_delay_ms):
-            return False
-        await self._sync_folder(log)
-        if self._is_present(log):
-            swap.finish()
-        return True
-
-    async def _sync_folder(self, log: Log) -> None:
-        await run_unbroken(self._loop, self._files.sync_directory, log.directory)
+        with suppress(SwapSettled):
+            for _ in steps:
+                await run_unbroken(self._loop, self._files.sync_directory, log.directory)
+                if not self._is_present(log):
+                    return False
+            return True
+        return False
 
     async def _write_down(self, log: Log, end_offset: int) -> None:
         # One at a time: each has what all have done.

@@ -32,7 +32,8 @@ class Descriptors:
     """One lock guards the table, because reads and syncs come from the executor's threads: a descriptor is closed only
     while no call uses it, or its number could already mean another file."""
 
-    def __init__(self, max_open_files: int) -> None:
+    def __init__(self, max_open_files: int, *, is_read_only: bool = False) -> None:
+        self._access = os.O_RDONLY if is_read_only else os.O_RDWR
         self._max_open_files = max_open_files
         self.mutex = Mutex()
         self._open: OrderedDict[DescribedFile, None] = OrderedDict()
@@ -74,7 +75,7 @@ class Descriptors:
             self._close_least_recent()
         while True:
             try:
-                return os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, 0o644)
+                return os.open(path, self._access | os.O_CLOEXEC | flags, 0o644)
             except OSError as error:
                 if error.errno not in DESCRIPTORS_SHORT or not self._close_least_recent():
                     raise

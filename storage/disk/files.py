@@ -137,8 +137,9 @@ class DiskFiles:
     fails for want of what this holds in reserve.
     """
 
-    def __init__(self, *, max_open_files: int = DEFAULT_MAX_OPEN_FILES) -> None:
-        self.descriptors = Descriptors(max_open_files)
+    def __init__(self, *, max_open_files: int = DEFAULT_MAX_OPEN_FILES, is_read_only: bool = False) -> None:
+        """`is_read_only` opens files of others and of disks that are mounted so: then no write may be asked for."""
+        self.descriptors = Descriptors(max_open_files, is_read_only=is_read_only)
         # By path. The mutex of the descriptors guards it too.
         self._known: WeakValueDictionary[str, DiskFile] = WeakValueDictionary()
         self._recent_appends: dict[int, RecentAppends] = {}

@@ -8,7 +8,7 @@ A stop anywhere leaves what `leftover_files.tidy` undoes or finishes. In between
 it: who is about to do that calls `settle`, or `settle_for_cut`. Kafka: `UnifiedLog.replaceSegments`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ..disk.files import Files
 from .producer_snapshots import ProducerSnapshots
@@ -16,6 +16,10 @@ from .rules.config import LogConfig
 from .rules.file_names import CLEANED, INDEX_SUFFIXES, LOG, SWAP, segment_file
 from .segment import Segment
 from .segments import Segments
+
+
+class SwapSettled(Exception):  # noqa: N818 - nothing failed
+    """The log was about to be cut, or to lose segments, so the swap was given up: the old segments stay."""
 
 
 class SegmentSwap:
@@ -36,6 +40,23 @@ class SegmentSwap:
     def can_replace(self, base_offsets: Sequence[int], cut_count: int) -> bool:
         """Whether segments begin at these, one behind the other, that are as they were when there were so many cuts."""
         return cut_count == self.cut_count and self._segments.has_inactive_run(base_offsets)
+
+    def steps(
+        self,
+        base_offset: int,
+        size_bytes: int,
+        replaced: Sequence[int],
+        config: LogConfig,
+        *,
+        clock_ms: Callable[[], int],
+    ) -> Iterator[None]:
+        """All of a swap. Wherever it stops, the caller syncs the folder before it goes on. SwapSettled, OSError."""
+        self.begin(base_offset, size_bytes, replaced, config, created_ms=clock_ms())
+        yield
+        if not self.place(clock_ms() + config.file_delete_delay_ms):
+            raise SwapSettled
+        yield
+        self.finish()
 
     def begin(
         self, base_offset: int, size_bytes: int, replaced: Sequence[int], config: LogConfig, created_ms: int

@@ -1,0 +1,1 @@
+"""What an inspection decides, without files."""

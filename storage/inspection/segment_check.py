@@ -1,0 +1,317 @@
+"""One segment: its batches, and whether the offset, time and transaction index say what they say.
+
+Kafka: `DumpLogSegments`. What it finds with `--verify-index-only` and `--index-sanity-check`, and CRCs, records,
+offsets and epochs.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from ...protocol.batches import HEADER_SIZE, BatchHeader, read_header
+from ...protocol.compression import Compression
+from ...protocol.errors import CorruptData
+from ...protocol.records import read_records
+from ..disk.files import File, Files
+from ..log.index_file import CorruptIndex
+from ..log.offset_index import MAX_RELATIVE_OFFSET
+from ..log.rules.aborted_transaction import AbortedTransaction
+from ..log.rules.control_records import read_end_transaction_marker
+from ..log.rules.file_names import LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, segment_file
+from ..log.rules.producer_state import EndTransactionMarker
+from ..log.rules.record_batch import StoredBatch
+from ..log.rules.record_validation import OPENED_BYTES_MAX
+from ..log.segment_scan import BadBatch, scan
+from ..log.transaction_index import TransactionIndex
+from .index_entries import read_offset_entries, read_time_entries
+from .rules.batch_history import BatchHistory
+from .rules.report import Report
+
+_LAST_CODEC: Final = max(Compression)
+
+
+class SegmentCheck:
+    def __init__(
+        self, files: Files, directory: str, base_offset: int, *, next_base: int | None, opens_records: bool
+    ) -> None:
+        """`next_base` is where the next segment begins; None for the last one, which may be appended to meanwhile."""
+        self._files = files
+        self._base_offset = base_offset
+        self._next_base = next_base
+        self._opens_records = opens_records
+        self._paths = {
+            suffix: segment_file(directory, base_offset, suffix)
+            for suffix in (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
+        }
+
+    def run(self, history: BatchHistory, report: Report) -> None:
+        """OSError."""
+        # Before the log: while a node appends, the log is ahead of them.
+        size = self._files.size(self._paths[LOG])
+        offsets = _OffsetIndexCheck(self._paths[OFFSET_INDEX], self._offset_entries(size, report), report)
+        times = _TimeIndexCheck(self._paths[TIME_INDEX], self._time_entries(size, report), report)
+        told = self._aborted(report)
+        size = self._files.size(self._paths[LOG])
+        report.totals.segments += 1
+        report.totals.bytes += size
+        aborted: list[AbortedTransaction] = []
+        for batch in read_batches(self._files.open(self._paths[LOG]), size, report, is_last=self._next_base is None):
+            header = batch.header
+            report.totals.batches += 1
+            report.totals.records += header.record_count
+            self._check_place(batch, history, report)
+            marker = self._open(batch, report)
+            offsets.pass_batch(batch)
+            times.pass_batch(header)
+            transaction = history.add(header, marker)
+            if transaction is not None:
+                aborted.append(transaction)
+        offsets.finish(size)
+        times.finish(is_closed=self._next_base is not None)
+        if told is not None:
+            self._check_aborted(told, aborted, report)
+
+    def _check_place(self, batch: StoredBatch, history: BatchHistory, report: Report) -> None:
+        header, path = batch.header, self._paths[LOG]
+        next_offset = self._base_offset if history.next_offset is None else history.next_offset
+        if header.base_offset < max(next_offset, self._base_offset):
+            report.find(
+                path,
+                f"the batch of offsets {header.base_offset} to {header.last_offset} cannot follow offset "
+                f"{max(next_offset, self._base_offset) - 1}",
+                batch.position,
+            )
+        else:
+            report.totals.missing_offsets += header.base_offset - next_offset
+        if header.last_offset_delta < 0 or not 0 <= header.record_count <= header.last_offset_delta + 1:
+            report.find(
+                path,
+                f"{header.record_count} records cannot have the offsets {header.base_offset} to {header.last_offset}",
+                batch.position,
+            )
+        elif header.last_offset - self._base_offset > MAX_RELATIVE_OFFSET:
+            report.find(path, f"offset {header.last_offset} is too far from the segment's base offset", batch.position)
+        elif self._next_base is not None and header.last_offset >= self._next_base:
+            report.find(
+                path,
+                f"offset {header.last_offset} belongs in the next segment, which begins at {self._next_base}",
+                batch.position,
+            )
+        if history.epochs and header.partition_leader_epoch < history.epochs[-1][0]:
+            report.find(
+                path,
+                f"leader epoch {history.epochs[-1][0]} is followed by {header.partition_leader_epoch}",
+                batch.position,
+            )
+
+    def _open(self, batch: StoredBatch, report: Report) -> EndTransactionMarker | None:
+        header = batch.header
+        try:
+            if header.compression > _LAST_CODEC:
+                raise CorruptData(f"compression {header.compression} does not exist")
+            if header.is_control and header.has_producer_id:
+                return read_end_transaction_marker(batch.data, header)
+            if self._opens_records and header.record_count > 0:
+                before = header.base_offset - 1
+                for record in read_records(batch.data, header, OPENED_BYTES_MAX):
+                    if not before < record.offset <= header.last_offset:
+                        raise CorruptData(f"record offset {record.offset} follows {before}")
+                    before = record.offset
+        except CorruptData as error:
+            report.find(
+                self._paths[LOG], f"the records at offset {header.base_offset} cannot be read: {error}", batch.position
+            )
+        return None
+
+    def _offset_entries(self, log_size: int, report: Report) -> list[tuple[int, int]]:
+        path = self._paths[OFFSET_INDEX]
+        if self._is_there(path, log_size, report):
+            return read_offset_entries(self._files, path, self._base_offset, report)
+        return []
+
+    def _time_entries(self, log_size: int, report: Report) -> list[tuple[int, int]] | None:
+        path = self._paths[TIME_INDEX]
+        if self._is_there(path, log_size, report):
+            return read_time_entries(self._files, path, self._base_offset, report)
+        return None
+
+    def _is_there(self, path: str, log_size: int, report: Report) -> bool:
+        is_there = self._files.exists(path)
+        if not is_there and log_size and self._next_base is not None:
+            report.find(path, "the index is missing; the next start makes it anew")
+        return is_there
+
+    def _aborted(self, report: Report) -> list[AbortedTransaction] | None:
+        path = self._paths[TRANSACTION_INDEX]
+        if not self._files.exists(path):
+            return []
+        try:
+            return list(TransactionIndex(self._files, path).entries)
+        except CorruptIndex as error:
+            report.find(path, str(error))
+            return None
+
+    def _check_aborted(self, told: list[AbortedTransaction], aborted: list[AbortedTransaction], report: Report) -> None:
+        path = self._paths[TRANSACTION_INDEX]
+        report.totals.aborted_transactions += len(told)
+        markers = {transaction.last_offset: transaction for transaction in aborted}
+        for entry in told:
+            marker = markers.pop(entry.last_offset, None)
+            if marker is None or marker.producer_id != entry.producer_id:
+                report.find(path, f"at offset {entry.last_offset} producer {entry.producer_id} aborts no transaction")
+            elif entry.first_offset > (entry.last_offset if marker.first_offset < 0 else marker.first_offset):
+                report.find(
+                    path,
+                    f"the transaction of producer {entry.producer_id} that is aborted at offset {entry.last_offset} "
+                    f"begins at {marker.first_offset}, not at {entry.first_offset}",
+                )
+        # The newest entries of a segment that is appended to are in the node's memory.
+        for marker in markers.values() if self._next_base is not None else ():
+            if marker.first_offset >= 0:
+                report.find(
+                    path,
+                    f"the transaction of producer {marker.producer_id} from offset {marker.first_offset} on, aborted "
+                    f"at {marker.last_offset}, has no entry: readers would take it for committed",
+                )
+
+
+class _OffsetIndexCheck:
+    """Passes along the batches of a log with the entries of its offset index."""
+
+    def __init__(self, path: str, entries: list[tuple[int, int]], report: Report) -> None:
+        self._path = path
+        self._entries = entries
+        self._report = report
+        self._slot = 0
+        report.totals.index_entries += len(entries)
+        for (offset, position), (following, following_position) in pairwise(entries):
+            if following <= offset or following_position <= position:
+                report.find(
+                    path,
+                    f"the entry of offset {following} at {following_position} follows the one of offset {offset} at "
+                    f"{position}",
+                )
+                entries.clear()
+                break
+
+    def pass_batch(self, batch: StoredBatch) -> None:
+        entries = self._entries
+        while self._slot < len(entries) and entries[self._slot][1] <= batch.position:
+            offset, position = entries[self._slot]
+            self._slot += 1
+            if position < batch.position:
+                self._report.find(
+                    self._path, f"the entry of offset {offset} says {position}, where no intact batch begins"
+                )
+            elif offset != batch.header.last_offset:
+                self._report.find(
+                    self._path,
+                    f"the entry of offset {offset} says {position}, where the batch ends with offset "
+                    f"{batch.header.last_offset}",
+                )
+
+    def finish(self, log_size: int) -> None:
+        for offset, position in self._entries[self._slot :]:
+            self._report.find(
+                self._path,
+                f"the entry of offset {offset} says {position}, where no intact batch begins in {log_size} bytes",
+            )
+
+
+class _TimeIndexCheck:
+    """The same with those of its time index."""
+
+    def __init__(self, path: str, entries: list[tuple[int, int]] | None, report: Report) -> None:
+        self._path = path
+        self._entries = entries or []
+        self._is_there = entries is not None
+        self._report = report
+        self._slot = 0
+        self._largest = -1
+        self._last = entries[-1][0] if entries else -1
+        report.totals.index_entries += len(self._entries)
+        for (timestamp, offset), (following, following_offset) in pairwise(self._entries):
+            if following <= timestamp or following_offset < offset:
+                report.find(
+                    path,
+                    f"the entry of timestamp {following} and offset {following_offset} follows the one of timestamp "
+                    f"{timestamp} and offset {offset}",
+                )
+                self._entries = []
+                break
+
+    def pass_batch(self, header: BatchHeader) -> None:
+        entries = self._entries
+        while self._slot < len(entries) and entries[self._slot][1] <= header.last_offset:
+            timestamp, offset = entries[self._slot]
+            self._slot += 1
+            if offset < header.base_offset:
+                self._report.find(
+                    self._path, f"the entry of timestamp {timestamp} says offset {offset}, which is missing"
+                )
+            elif timestamp != header.max_timestamp:
+                self._report.find(
+                    self._path,
+                    f"the entry of timestamp {timestamp} says offset {offset}, whose batch has the timestamp "
+                    f"{header.max_timestamp}",
+                )
+            if self._largest > timestamp:
+                self._report.find(
+                    self._path,
+                    f"before offset {offset} of the entry of timestamp {timestamp} there is a record of timestamp "
+                    f"{self._largest}",
+                )
+        self._largest = max(self._largest, header.records_timestamp)
+
+    def finish(self, *, is_closed: bool) -> None:
+        for timestamp, offset in self._entries[self._slot :]:
+            self._report.find(
+                self._path, f"the entry of timestamp {timestamp} says offset {offset}, which the segment does not have"
+            )
+        if is_closed and self._is_there and self._largest > self._last:
+            self._report.find(
+                self._path,
+                f"the last entry is of timestamp {self._last}, and the segment has records up to {self._largest}",
+            )
+
+
+def read_batches(file: File, size: int, report: Report, *, is_last: bool) -> Iterator[StoredBatch]:
+    """The intact batches of a segment file. Others are reported, and the walk goes on behind one whose length may be
+    right. OSError."""
+    position = 0
+    try:
+        while position < size:
+            try:
+                for batch in scan(file, position, size, verify=True):
+                    position = batch.position + batch.header.size_bytes
+                    yield batch
+            except BadBatch as error:
+                position = error.position
+                header = _header_at(file, position, size)
+                is_cut_off = size - position < HEADER_SIZE if header is None else position + header.size_bytes > size
+                if is_last and is_cut_off:
+                    report.note(
+                        file.path,
+                        f"{size - position} bytes are the beginning of a batch: it is being written, or a stop has cut "
+                        f"it off and a start removes it",
+                        position,
+                    )
+                    return
+                report.find(file.path, _without_place(error), position)
+                if header is None or is_cut_off:
+                    report.find(file.path, f"{size - position} bytes from there on cannot be read", position)
+                    return
+                position += header.size_bytes
+    finally:
+        file.close()
+
+
+def _header_at(file: File, position: int, size: int) -> BatchHeader | None:
+    try:
+        return read_header(file.read_at(position, min(HEADER_SIZE, size - position)), 0)
+    except CorruptData:
+        return None
+
+
+def _without_place(error: BadBatch) -> str:
+    return str(error).partition(f" at {error.position}: ")[2] or str(error)
