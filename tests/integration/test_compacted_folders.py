@@ -188,18 +188,8 @@ def our_dump(folder: Path) -> list[tuple[object, ...]]:
         row = json.loads(line)
         match row["kind"]:
             case "batch":
-                names = "base_offset", "last_offset", "record_count", "base_sequence", "last_sequence", "producer_id"
-                names += (
-                    "producer_epoch",
-                    "leader_epoch",
-                    "position",
-                    "max_timestamp",
-                    "size_bytes",
-                    "compression",
-                    "crc",
-                )
                 flags = row["is_transactional"], row["is_control"], row.get("delete_horizon_ms")
-                found.append((*(row[name] for name in names), *flags))
+                found.append((*(row[name] for name in _BATCH_FIELDS), *flags))
             case "record":
                 headers = [header["key"] for header in row["headers"]]
                 found.append((row["offset"], row["timestamp"], headers, row["key"], row["value"]))
@@ -208,6 +198,21 @@ def our_dump(folder: Path) -> list[tuple[object, ...]]:
     return found
 
 
+_BATCH_FIELDS = (
+    "base_offset",
+    "last_offset",
+    "record_count",
+    "base_sequence",
+    "last_sequence",
+    "producer_id",
+    "producer_epoch",
+    "leader_epoch",
+    "position",
+    "max_timestamp",
+    "size_bytes",
+    "compression",
+    "crc",
+)
 _BATCH = re.compile(
     r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) baseSequence: (-?\d+) lastSequence: (-?\d+) producerId: (-?\d+) "
     r"producerEpoch: (-?\d+) partitionLeaderEpoch: (\d+) isTransactional: (true|false) isControl: (true|false) "
