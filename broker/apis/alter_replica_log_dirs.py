@@ -1,14 +1,16 @@
-"""AlterReplicaLogDirs, versions 1 and 2: assigns replicas of this broker to log directories (KIP-113).
+"""AlterReplicaLogDirs, versions 1 and 2: moves replicas of this broker between its log directories (KIP-113).
 
-A future replica is created in that directory later; until then the error is REPLICA_NOT_AVAILABLE, as in Apache Kafka,
-and kafka-reassign-partitions retries. A replica already in the directory gets NONE. Moves between directories are not
-implemented: UNSUPPORTED_VERSION. A directory outside `log.dirs` gets LOG_DIR_NOT_FOUND, an offline one
-KAFKA_STORAGE_ERROR. Kafka: `ReplicaManager.alterReplicaLogDirs`.
+A replica that is here is copied into the directory while it goes on, and is there later: `LogMover`. One that is there
+gets NONE, and stays; so does one that is on its way elsewhere, which ends. A future replica is created in the directory
+later; until then the error is REPLICA_NOT_AVAILABLE, as in Apache Kafka, and kafka-reassign-partitions retries. A
+directory outside `log.dirs` gets LOG_DIR_NOT_FOUND, an offline one KAFKA_STORAGE_ERROR, and a topic whose name is too
+long for the folder of a copy INVALID_TOPIC_EXCEPTION. Kafka: `ReplicaManager.alterReplicaLogDirs`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from kio.schema.alter_replica_log_dirs.v2.request import AlterReplicaLogDirsRequest
 from kio.schema.alter_replica_log_dirs.v2.response import (
@@ -24,6 +26,8 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ...storage.directories.log_directory import LogDirectory
 from ...storage.directories.rules.checkpoints import TopicPartition
+from ...storage.directories.rules.folder_names import is_too_long_to_move
+from ...storage.log.log import Log
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 from ..replicas.replica_manager import ReplicaManager
@@ -31,13 +35,24 @@ from ..replicas.replica_manager import ReplicaManager
 Prefer = Callable[[TopicPartition, LogDirectory], None]
 
 
+class Mover(Protocol):
+    """The part of `storage/directories/log_mover.py` used here."""
+
+    def begin(self, log: Log, directory: LogDirectory) -> None:
+        """Raises OSError."""
+
+
 def register(
-    handlers: Handlers, partitions: ReplicaManager, directories: Sequence[LogDirectory], prefer: Prefer
+    handlers: Handlers,
+    partitions: ReplicaManager,
+    directories: Sequence[LogDirectory],
+    prefer: Prefer,
+    mover: Mover,
 ) -> None:
-    """`prefer` sets the log directory for the future log of a partition."""
+    """`prefer` sets the log directory in which the log of a partition will be made."""
 
     def handle(request: AlterReplicaLogDirsRequest, _context: RequestContext) -> AlterReplicaLogDirsResponse:
-        return alter_replica_log_dirs(partitions, directories, prefer, request)
+        return alter_replica_log_dirs(partitions, directories, prefer, mover, request)
 
     handlers.add_message(ApiKey.ALTER_REPLICA_LOG_DIRS, handle, answer_error=error_response)
 
@@ -46,6 +61,7 @@ def alter_replica_log_dirs(
     partitions: ReplicaManager,
     directories: Sequence[LogDirectory],
     prefer: Prefer,
+    mover: Mover,
     request: AlterReplicaLogDirsRequest,
 ) -> AlterReplicaLogDirsResponse:
     """Applies the request; a partition listed for two directories gets one result, for the last."""
@@ -54,7 +70,7 @@ def alter_replica_log_dirs(
         directory = next((one for one in directories if one.path == wanted.path.rstrip("/")), None)
         for topic in wanted.topics:
             for index in topic.partitions:
-                code = _alter(partitions, directory, prefer, (str(topic.name), int(index)))
+                code = _alter(partitions, directory, prefer, mover, (str(topic.name), int(index)))
                 codes.setdefault(topic.name, {})[index] = code
     return _response({name: tuple(indexes.items()) for name, indexes in codes.items()})
 
@@ -70,16 +86,25 @@ def error_response(request: AlterReplicaLogDirsRequest, error: KafkaError) -> Al
 
 
 def _alter(
-    partitions: ReplicaManager, directory: LogDirectory | None, prefer: Prefer, partition: TopicPartition
+    partitions: ReplicaManager,
+    directory: LogDirectory | None,
+    prefer: Prefer,
+    mover: Mover,
+    partition: TopicPartition,
 ) -> ErrorCode:
     if directory is None:
         return ErrorCode.LOG_DIR_NOT_FOUND
     if not directory.is_online:
         return ErrorCode.KAFKA_STORAGE_ERROR
+    if is_too_long_to_move(*partition):
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
     hosted = partitions.find(*partition)
     if hosted is not None:
-        is_there = hosted.log.directory.startswith(f"{directory.path}/")
-        return ErrorCode.NONE if is_there else ErrorCode.UNSUPPORTED_VERSION
+        try:
+            mover.begin(hosted.log, directory)
+        except OSError:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.NONE
     absence = partitions.absence(*partition)
     if absence is not ErrorCode.KAFKA_STORAGE_ERROR:
         prefer(partition, directory)

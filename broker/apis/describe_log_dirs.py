@@ -2,6 +2,7 @@
 
 1 is the first (KIP-113), 3 adds a top-level error, 4 the sizes of the volumes (KIP-827), 5 cordoned directories. An
 offline directory gets KAFKA_STORAGE_ERROR. A request with an empty list of topics gets no logs, one with null gets all.
+A log that moves is in both directories, in the one that it moves to as a future log, with the offsets that this lacks.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from kio.static.primitive import i32, i64
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
+from ...storage.directories.future_log import FutureLog
 from ...storage.log.log import Log
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
@@ -40,6 +42,12 @@ class Directory(Protocol):
     def is_online(self) -> bool: ...
 
 
+class FutureLogs(Protocol):
+    """The part of `storage/directories/future_logs.py` used here."""
+
+    def get(self, key: tuple[str, int]) -> FutureLog | None: ...
+
+
 class Volumes(Protocol):
     """The part of `storage/disk/files.py` used here; raises OSError."""
 
@@ -53,9 +61,10 @@ def register(
     partitions: ReplicaManager,
     directories: Sequence[Directory],
     volumes: Volumes,
+    futures: FutureLogs,
 ) -> None:
     def handle(request: DescribeLogDirsRequest, _context: RequestContext) -> DescribeLogDirsResponse:
-        return describe_log_dirs(partitions, directories, volumes, request)
+        return describe_log_dirs(partitions, directories, volumes, futures, request)
 
     handlers.add_message(ApiKey.DESCRIBE_LOG_DIRS, handle, answer_error=error_response)
 
@@ -64,12 +73,15 @@ def describe_log_dirs(
     partitions: ReplicaManager,
     directories: Sequence[Directory],
     volumes: Volumes,
+    futures: FutureLogs,
     request: DescribeLogDirsRequest,
 ) -> DescribeLogDirsResponse:
     return DescribeLogDirsResponse(
         throttle_time=NO_THROTTLE,
         error_code=kio_error(ErrorCode.NONE),
-        results=tuple(_describe(_wanted(partitions, request.topics), directory, volumes) for directory in directories),
+        results=tuple(
+            _describe(_wanted(partitions, request.topics), directory, volumes, futures) for directory in directories
+        ),
     )
 
 
@@ -85,7 +97,9 @@ def _wanted(partitions: ReplicaManager, topics: Sequence[DescribableLogDirTopic]
     return [hosted for topic, index in places if (hosted := partitions.find(topic, index)) is not None]
 
 
-def _describe(partitions: Iterable[Partition], directory: Directory, volumes: Volumes) -> DescribeLogDirsResult:
+def _describe(
+    partitions: Iterable[Partition], directory: Directory, volumes: Volumes, futures: FutureLogs
+) -> DescribeLogDirsResult:
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
     error, total_bytes, free_bytes = ErrorCode.KAFKA_STORAGE_ERROR, UNKNOWN_BYTES, UNKNOWN_BYTES
     if directory.is_online:
@@ -102,6 +116,9 @@ def _describe(partitions: Iterable[Partition], directory: Directory, volumes: Vo
                 topics.setdefault(partition.topic, []).append(
                     _partition(partition.index, partition.log, partition.state.high_watermark)
                 )
+            future = futures.get((partition.topic, partition.index))
+            if future is not None and future.directory.path == directory.path:
+                topics.setdefault(partition.topic, []).append(_future(partition, future))
     return DescribeLogDirsResult(
         error_code=kio_error(error),
         log_dir=directory.path,
@@ -118,4 +135,13 @@ def _partition(index: int, log: Log, high_watermark: int) -> DescribeLogDirsPart
         partition_size=i64(log.size_bytes),
         offset_lag=i64(max(high_watermark - log.log_end_offset, 0)),
         is_future_key=False,
+    )
+
+
+def _future(partition: Partition, future: FutureLog) -> DescribeLogDirsPartition:
+    return DescribeLogDirsPartition(
+        partition_index=i32(partition.index),
+        partition_size=i64(future.size_bytes),
+        offset_lag=i64(max(partition.log.log_end_offset - future.log_end_offset, 0)),
+        is_future_key=True,
     )

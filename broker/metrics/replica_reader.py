@@ -9,6 +9,7 @@ from typing import Final
 
 from ...protocol.errors import ErrorCode
 from ...storage.directories.log_directories import LogDirectories
+from ...storage.directories.log_mover import LogMover
 from ...storage.disk.files import Files
 from ..fetching.rules.fetch_sessions import FetchSessions
 from ..replicas.partition import Partition
@@ -197,6 +198,20 @@ class DirectoryReader:
         yield read(metrics.OFFLINE_DIRECTORIES, sum(value for _, value in offline))
         yield Reading(metrics.DIRECTORY_OFFLINE, offline)
         yield read(metrics.FLUSH_TIME, summary_of([self._flush_times], self._now_ms()))
+
+
+class MoveReader:
+    """Moves of logs between log directories. Kafka: `ReplicaAlterLogDirsManager`."""
+
+    def __init__(self, mover: LogMover) -> None:
+        self._mover = mover
+
+    def __call__(self) -> Readings:
+        yield read(metrics.MOVE_LAG, self._mover.lag_max)
+        yield read(metrics.FAILED_MOVES, self._mover.failed_count)
+        yield read(metrics.MOVING, self._mover.moving_count)
+        yield read(metrics.MOVED, self._mover.completed_count)
+        yield read(metrics.MOVED_BYTES, self._mover.moved_bytes)
 
 
 class DiskReader:

@@ -69,11 +69,11 @@ class AssignmentsManager:
         *,
         node_id: NodeId,
         broker_epoch: Callable[[], BrokerEpoch],
-        directory_id_of: Callable[[str], UUID],
+        directory_id_of: Callable[[Partition], UUID],
         is_online: Callable[[UUID], bool],
     ) -> None:
-        """`directory_id_of` gives the id of the log directory that has a partition's folder; `is_online` is whether a
-        log directory is one of this node's and has not failed."""
+        """`directory_id_of` gives the id of the log directory that has a partition's log, or is about to; `is_online`
+        is whether a log directory is one of this node's and has not failed."""
         self._replica_manager = replica_manager
         self._controller = controller
         self._node_id = node_id
@@ -103,7 +103,7 @@ class AssignmentsManager:
             self._wake.set()
 
     def recheck_replica(self, partition: Partition) -> None:
-        """The log of a replica is damaged, or its leadership is given up."""
+        """The log of a replica is damaged or moves to another directory, or its leadership is given up."""
         self._changed.add((partition.topic_id, partition.index))
         self._wake.set()
 
@@ -142,7 +142,7 @@ class AssignmentsManager:
             known = topic.partitions[index].directory_of(self._node_id)
             partition = self._replica_manager.find(topic.name, index)
             if partition is not None:
-                found = self._directory_id_of(partition.log.directory)
+                found = self._directory_id_of(partition)
                 if partition.recheck() or partition.is_leadership_given_up:
                     self._lost.add((topic_id, index))
                     if is_replaceable(topic.partitions[index], self._node_id):

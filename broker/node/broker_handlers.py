@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from ...quorum.links.rules.peer_proof import PeerHello
 from ...storage.directories.directory_choice import DirectoryChoice
+from ...storage.directories.future_logs import FutureLogs
 from ...storage.directories.log_directory import LogDirectory
+from ...storage.directories.log_mover import LogMover
 from ...storage.disk.files import Files
 from ..apis import (
     acls,
@@ -88,6 +90,8 @@ class HandlerDependencies:
     throttles: ReplicationThrottles
     directories: Sequence[LogDirectory]
     directory_choice: DirectoryChoice
+    futures: FutureLogs
+    mover: LogMover
     files: Files
     peer_log: PeerLog
     telemetry: ClientTelemetry
@@ -143,8 +147,8 @@ def register_handlers(parts: HandlerDependencies) -> Handlers:
     list_offsets.register(handlers, partitions)
     offset_for_leader_epoch.register(handlers, partitions)
     delete_records.register(handlers, partitions)
-    alter_replica_log_dirs.register(handlers, partitions, parts.directories, parts.directory_choice.prefer)
-    describe_log_dirs.register(handlers, partitions, parts.directories, parts.files)
+    alter_replica_log_dirs.register(handlers, partitions, parts.directories, parts.directory_choice.prefer, parts.mover)
+    describe_log_dirs.register(handlers, partitions, parts.directories, parts.files, parts.futures)
     write_txn_markers.register(handlers, partitions, parts.groups, parts.runtime.wall_clock_ms)
     describe_producers.register(handlers, partitions, parts.runtime.steady_clock_ms)
     init_producer_id.register(handlers, parts.producer_ids, parts.transactions)

@@ -14,7 +14,14 @@ from ..metrics.coordinator_reader import GroupReader, TransactionReader
 from ..metrics.lag_reader import GroupLagReader, PartitionOffsetReader
 from ..metrics.metrics import Metrics
 from ..metrics.quorum_reader import MetadataReader
-from ..metrics.replica_reader import DirectoryReader, DiskReader, ReplicaReader, StateReader, WaitingReader
+from ..metrics.replica_reader import (
+    DirectoryReader,
+    DiskReader,
+    MoveReader,
+    ReplicaReader,
+    StateReader,
+    WaitingReader,
+)
 from ..metrics.telemetry_reader import TelemetryReader
 from ..metrics.topic_reader import TopicReader
 from ..timing.runtime import Runtime
@@ -55,6 +62,7 @@ def add_broker_metrics(
             late_before_ms=lambda: runtime.wall_clock_ms() - transaction_max_timeout_ms - LATE_TRANSACTION_MS,
         ),
         CleanerReader(parts.cleaner, directories, runtime.loop.time),
+        MoveReader(parts.mover),
         DirectoryReader(directories, parts.flush_times, metrics.watch.now_ms),
         WaitingReader(data_path.sessions, data_path.produces, data_path.fetches, data_path.deletes),
         StateReader(lambda: parts.lifecycle.state),

@@ -17,6 +17,7 @@ import socket
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from ...protocol.errors import ConfigError, KafkaError
 from ...protocol.ids import TopicId
@@ -41,6 +42,7 @@ from ..network.own_requests import OwnRequests
 from ..timing.runtime import Runtime
 from .feature_guard import FeatureGuard
 from .lifecycle import BrokerLifecycle
+from .moved_replicas import MoveWatch
 from .steady_clock import SteadyClock
 from .wiring import BrokerParts, peers_of, wire_broker
 
@@ -338,6 +340,7 @@ class Node:
         self._start_task("directories of replicas", parts.directories.run())
         self._start_task("housekeeping of logs", parts.housekeeping.run())
         self._start_task("compaction of logs", parts.cleaner.run())
+        self._start_task("moves between log directories", parts.mover.run())
         self._start_task("waiting for room", self._wait_for_room(parts))
         # Accept in the loop turn in which this broker is unfenced: a client that connects is served, and Metadata names
         # a broker that can be used.
@@ -414,8 +417,15 @@ class Node:
                 return True
             return self._config.node_id not in found.partitions[index].replicas
 
+        def assigned_directory(key: tuple[str, int]) -> UUID | None:
+            found = image.topics.partition(*key)
+            return None if found is None else found.directory_of(self._config.node_id)
+
         await self._logs.load(
-            self._loop, config_of=lambda topic: parts.configs.log_config(image, topic), is_stray=is_stray
+            self._loop,
+            config_of=lambda topic: parts.configs.log_config(image, topic),
+            is_stray=is_stray,
+            assigned_directory=assigned_directory,
         )
         followers: Sequence[MetadataPublisher] = (
             parts.throttles,
@@ -423,6 +433,7 @@ class Node:
             parts.groups,
             parts.transactions,
             parts.directories,
+            MoveWatch(parts.mover),
             *self._followers,
         )
         for follower in followers:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from ...quorum.links.rules.peer_proof import PeerHello
@@ -15,6 +16,7 @@ from ...storage.directories.flusher import Flusher
 from ...storage.directories.log_cleaner import LogCleaner, LogCleanerConfig
 from ...storage.directories.log_housekeeping import HousekeepingConfig, LogHousekeeping
 from ...storage.directories.log_manager import LogManager
+from ...storage.directories.log_mover import LogMover
 from ...storage.directories.rules.checkpoints import HIGH_WATERMARKS
 from ...storage.disk.files import DiskFiles, Files
 from ...storage.log.log import Log
@@ -52,9 +54,12 @@ from .assignments_manager import AssignmentsManager
 from .broker_handlers import HandlerDependencies, register_handlers
 from .data_path import DataPath, DataPathConfig, wire_data_path
 from .lifecycle import BrokerLifecycle
+from .moved_replicas import MovedReplicas
 
 if TYPE_CHECKING:
     from ..cluster.peers import PeerConnector
+
+MOVE_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +82,7 @@ class BrokerParts:
     directories: AssignmentsManager
     housekeeping: LogHousekeeping
     cleaner: LogCleaner
+    mover: LogMover
     peer_channels: Sequence[PeerChannel]
     admin_channel: PeerChannel
     """One of them: what operators ask of other brokers by way of this one."""
@@ -150,10 +156,10 @@ def wire_broker(
     def on_damage(partition: Partition) -> None:
         directories.recheck_replica(partition)
 
-    def directory_id_of(path: str) -> UUID:
-        directory = logs.directories.directory_of(path)
+    def directory_id_of(partition: Partition) -> UUID:
+        directory = logs.directories.directory_of(partition.log.directory)
         assert directory is not None, "logs are in log directories"
-        return directory.id
+        return mover.announced_directory((partition.topic, partition.index)) or directory.id
 
     def peer_channel() -> PeerChannel:
         return PeerChannel(
@@ -234,6 +240,16 @@ def wire_broker(
         steady_clock_ms=runtime.steady_clock_ms,
         stable_offset_of=lambda log: log.last_stable_offset(_high_watermark(partitions, log)),
     )
+    mover = LogMover(
+        logs,
+        files,
+        loop,
+        MovedReplicas(partitions, directories.recheck_replica, node_id=config.node_id),
+        bytes_per_s=lambda: float(configs.in_effect.get(MOVE_RATE, math.inf)),
+        steady_clock_ms=runtime.steady_clock_ms,
+        producer_id_expiration_ms=lambda: configs.node_config.producer_id_expiration_ms,
+        random=runtime.random,
+    )
     telemetry = ClientTelemetry(loop, runtime.monotonic_ms, telemetry_max_bytes=config.telemetry_max_bytes)
     peer_log = PeerLog(loop)
     handlers = register_handlers(
@@ -253,6 +269,8 @@ def wire_broker(
             throttles=throttles,
             directories=logs.directories,
             directory_choice=logs.directory_choice,
+            futures=logs.futures,
+            mover=mover,
             files=files,
             peer_log=peer_log,
             telemetry=telemetry,
@@ -281,6 +299,7 @@ def wire_broker(
         directories=directories,
         housekeeping=housekeeping,
         cleaner=cleaner,
+        mover=mover,
         peer_channels=peer_channels,
         admin_channel=admin_channel,
         handlers=handlers,

@@ -323,6 +323,21 @@ class Partition:
         if log.damage is not None and self.damage is None:
             self._note_damage(FoundDamage(log.damage.offset, 0), log.damage.reason)
 
+    def replace_log(self, log: Log) -> None:
+        """`log` has the same records in another log directory, and is synced as far.
+
+        Kafka: `Partition.maybeReplaceCurrentWithFutureReplica`.
+        """
+        self.log = log
+        # A sync of the other one under way proves nothing about this.
+        self._cut_count += 1
+        if log.unflushed_records < log.config.flush_messages:
+            self.state.on_log_end(log.log_end_offset, self._monotonic_ms())
+            self._on_progress(self)
+            self._tell_synced(is_refused=False)
+        else:
+            self._request_flush(log.log_end_offset)
+
     def read(self, start_offset: int, max_bytes: int, end_offset: int, min_one_batch: bool) -> FetchData:
         """`Log.read`, with errors as `with_storage_errors` raises them. Kafka: `Partition.fetchRecords`."""
         try:

@@ -174,6 +174,8 @@ class LogCleaner:
             and log.damage is None
             and log not in self._uncleanable
             and (log.topic, log.partition) not in self._in_progress
+            # A copy of what is compacted while it is copied may lack a tombstone, and not what that deleted.
+            and (log.topic, log.partition) not in self._manager.futures
         )
 
     # One log

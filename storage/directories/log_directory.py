@@ -53,6 +53,7 @@ class LogDirectory:
         "error",
         "has_clean_shutdown",
         "id",
+        "moving_in",
         "path",
         "properties",
         "room",
@@ -79,6 +80,8 @@ class LogDirectory:
         # Partitions that have a folder here whose log could not be opened. An operator may repair them, so what the
         # checkpoint files say of them stays.
         self.unopened: set[TopicPartition] = set()
+        # Partitions of which a copy is on its way here: what the checkpoint files say of it is the mover's.
+        self.moving_in: set[TopicPartition] = set()
         # Checkpoints being written.
         self._pending: dict[str, CheckpointWrite] = {}
         # Not written yet.
@@ -181,9 +184,9 @@ class LogDirectory:
             self.checkpointed[name] = offsets
 
     def offsets_of_unopened(self, name: str) -> dict[TopicPartition, int]:
-        """What the checkpoint file says of the partitions that could not be opened."""
+        """What the checkpoint file says of the partitions that could not be opened, or are on their way here."""
         offsets = self.checkpointed[name]
-        return {key: offsets[key] for key in self.unopened if key in offsets}
+        return {key: offsets[key] for key in (*self.unopened, *self.moving_in) if key in offsets}
 
     def begin_checkpoint(self, name: str) -> "CheckpointWrite":
         """Replace a checkpoint file without keeping the loop waiting; see `CheckpointWrite`."""

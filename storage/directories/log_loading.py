@@ -1,12 +1,13 @@
 """Finds and opens the logs of a log directory at start (Kafka: `LogManager.loadLogs`). Runs in the executor."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, Self
 
-from ...protocol.errors import ConfigError, CorruptData
+from ...protocol.errors import CorruptData
 from ...protocol.ids import TopicId
 from ..disk.files import Files
 from ..disk.rules.disk_errors import ReadError
@@ -15,8 +16,9 @@ from ..log.partition_metadata import read_topic_id
 from ..log.rules.config import LogConfig
 from ..log.rules.file_names import LOG
 from .log_directory import LogDirectory
-from .rules.checkpoints import CLEANER_OFFSETS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
-from .rules.folder_names import FolderKind, folder_name, parse_folder_name
+from .rules.checkpoints import CLEANER_OFFSETS, LOG_START_OFFSETS, RECOVERY_POINTS
+from .rules.folder_names import FolderKind, PartitionFolder, parse_folder_name
+from .rules.interrupted_moves import FoundFolder
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +48,9 @@ class LogFolder:
 class FoundFolders:
     logs: list[LogFolder]
     # Those that were renamed for removal.
-    removed: list[str]
+    deleted: list[FoundFolder]
+    # Copies that were on their way here from another directory.
+    futures: list[FoundFolder]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +87,7 @@ class PostponedLog:
 def find_folders(files: Files, directory: LogDirectory) -> FoundFolders:
     """What is in a directory; from here on its last stop was not clean. OSError."""
     directory.remove_clean_shutdown()
-    found = FoundFolders(logs=[], removed=[])
+    found = FoundFolders(logs=[], deleted=[], futures=[])
     for name in files.list_directory(directory.path):
         path = f"{directory.path}/{name}"
         if name in _NOT_LOGS or not files.is_directory(path):
@@ -92,7 +96,9 @@ def find_folders(files: Files, directory: LogDirectory) -> FoundFolders:
         if folder is None:
             logger.warning("Ignoring directory, its name is not topic-partition: path=%s", path)
         elif folder.kind is FolderKind.DELETED:
-            found.removed.append(path)
+            found.deleted.append(_moved_folder(files, directory, path, folder))
+        elif folder.kind is FolderKind.FUTURE:
+            found.futures.append(_moved_folder(files, directory, path, folder))
         elif folder.kind is FolderKind.LOG:
             found.logs.append(look_into(files, path, folder.topic, folder.partition))
         else:
@@ -100,17 +106,21 @@ def find_folders(files: Files, directory: LogDirectory) -> FoundFolders:
     return found
 
 
-def check_distinct(found: Iterable[list[LogFolder]]) -> None:
-    """ConfigError when a partition has two logs."""
-    owners: dict[TopicPartition, str] = {}
-    for folders in found:
-        for folder in folders:
-            other = owners.setdefault((folder.topic, folder.partition), folder.path)
-            if other != folder.path:
-                name = folder_name(folder.topic, folder.partition)
-                raise ConfigError(
-                    f"Partition {name} has two logs, {other} and {folder.path}: remove the one that is wrong."
-                )
+def _moved_folder(files: Files, directory: LogDirectory, path: str, folder: PartitionFolder) -> FoundFolder:
+    has_records, topic_id = True, None
+    if folder.kind is FolderKind.FUTURE:
+        has_records = has_log_bytes(files, path)
+        # Of a copy that says nothing the log will be asked.
+        with suppress(CorruptData, ReadError):
+            topic_id = read_topic_id(files, path)
+    return FoundFolder(
+        path=path,
+        key=(folder.topic, folder.partition),
+        directory_id=directory.id,
+        unique_id=folder.unique_id,
+        topic_id=topic_id,
+        has_records=has_records,
+    )
 
 
 def open_logs(
@@ -164,9 +174,11 @@ def look_into(files: Files, path: str, topic: str, partition: int) -> LogFolder:
         topic_id = read_topic_id(files, path)
     except (CorruptData, ReadError) as error:
         return LogFolder(path=path, topic=topic, partition=partition, error=error)
-    has_records = topic_id is None and any(
-        name.endswith(LOG) and files.size(f"{path}/{name}") for name in files.list_directory(path)
-    )
+    has_records = topic_id is None and has_log_bytes(files, path)
     return LogFolder(
         path=path, topic=topic, partition=partition, topic_id=topic_id, has_unidentified_records=has_records
     )
+
+
+def has_log_bytes(files: Files, path: str) -> bool:
+    return any(name.endswith(LOG) and files.size(f"{path}/{name}") for name in files.list_directory(path))

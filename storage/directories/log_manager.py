@@ -13,6 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from errno import EIO
+from functools import partial
 from random import Random
 from typing import Final
 from uuid import UUID
@@ -26,13 +27,24 @@ from ..log.log import DEFAULT_PRODUCER_ID_EXPIRATION_MS, Log
 from ..log.rules.config import LogConfig
 from ..log.rules.producer_entry import ProducerEntry
 from .directory_choice import DirectoryChoice
+from .future_log import FutureLog
+from .future_logs import FutureLogs
 from .log_closing import close_logs, write_down_closed
 from .log_directories import LogDirectories, check_supplies
 from .log_directory import LogDirectory
-from .log_loading import LogFolder, OpenSettings, PostponedLog, check_distinct, find_folders, look_into, open_logs
+from .log_loading import (
+    FoundFolders,
+    LogFolder,
+    OpenSettings,
+    PostponedLog,
+    find_folders,
+    look_into,
+    open_logs,
+)
 from .offline_logs import OfflineLogs
 from .rules.checkpoints import TopicPartition
 from .rules.folder_names import FolderKind, RemovedFolder, folder_name, moved_folder_name
+from .rules.interrupted_moves import FoundFolder
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +84,7 @@ class LogManager:
         self._log_counts: Counter[str] = Counter()
         self.directory_choice = DirectoryChoice(self.directories, lambda path: self._log_counts[path])
         self.offline = OfflineLogs()
+        self.futures = FutureLogs(files)
         # Directories in which a log was moved aside: until they are synced, a loss of power may bring the folder back.
         self._moved_in: set[str] = set()
         # Of `load`. A log that is postponed since then and deleted meanwhile is moved aside by `delete`.
@@ -90,30 +103,66 @@ class LogManager:
         *,
         config_of: Callable[[str], LogConfig],
         is_stray: Callable[[str, int, TopicId | None], bool],
+        assigned_directory: Callable[[TopicPartition], UUID | None] = lambda _: None,
     ) -> None:
-        """Open every log, recovering those of directories that were not closed.
+        """Open every log, recovering those of directories that were not closed; settle what moves have left.
 
         Folders of partitions for which `is_stray` holds are renamed to `….-stray`: they are kept, but not opened. So
-        are those with records that name no topic id: they may be of a deleted topic of the same name. ConfigError when
-        two directories have a log of the same partition, or descriptors or memory are short.
+        are those with records that name no topic id: they may be of a deleted topic of the same name.
+        `assigned_directory` is where the metadata have a replica of this node. ConfigError when two directories have a
+        log of the same partition and nothing tells which one is right, or descriptors or memory are short.
         """
         self._is_stray = is_stray
-        found: dict[LogDirectory, list[LogFolder]] = {}
+        found: dict[LogDirectory, FoundFolders] = {}
         for directory in self.directories:
             if directory.is_online:
                 try:
                     folders = await run_unbroken(loop, find_folders, self._files, directory)
-                    found[directory] = self._without_strays(directory, folders.logs, is_stray)
+                    folders.logs[:] = self._without_strays(directory, folders.logs, is_stray)
+                    found[directory] = folders
                 except OSError as error:
                     check_supplies(directory, error)
                     self._fail(directory, error)
-                    continue
-                for path in folders.removed:
-                    delay_ms = self.default_config.file_delete_delay_ms
-                    self.removed_folders.append(RemovedFolder(path=path, delay_ms=delay_ms))
-        check_distinct(found.values())
-        await asyncio.gather(*(self._load_directory(loop, one, folders, config_of) for one, folders in found.items()))
+        await self._settle_moves(loop, found, assigned_directory)
+        for folders in found.values():
+            for folder in folders.deleted:
+                self.remove_later(folder.path, self.default_config.file_delete_delay_ms)
+        await asyncio.gather(
+            *(self._load_directory(loop, one, folders.logs, config_of) for one, folders in found.items())
+        )
         self._is_loaded = True
+
+    async def _settle_moves(
+        self,
+        loop: AbstractEventLoop,
+        found: dict[LogDirectory, FoundFolders],
+        assigned_directory: Callable[[TopicPartition], UUID | None],
+    ) -> None:
+        def move_aside(folder: FoundFolder, kind: FolderKind) -> None:
+            path = self._move_aside(folder.path, *folder.key, kind, None)
+            if path is not None and kind is FolderKind.DELETED:
+                self.remove_later(path, self.default_config.file_delete_delay_ms)
+
+        for folders in found.values():
+            for future in list(folders.futures):
+                if self._is_stray(*future.key, future.topic_id):
+                    folders.futures.remove(future)
+                    move_aside(future, FolderKind.DELETED)
+        failures = await run_unbroken(
+            loop,
+            partial(
+                self.futures.settle_found,
+                found,
+                assigned_directory=assigned_directory,
+                has_offline_directory=len(self.directories.online) < len(self.directories),
+                move_aside=move_aside,
+            ),
+        )
+        for directory, error in failures:
+            check_supplies(directory, error)
+            self._fail(directory, error)
+        for key, path in self.futures.incomplete.items():
+            self.offline.fail(key, OSError(EIO, f"the log is missing, and its copy {path} may be incomplete"))
 
     # The logs
 
@@ -275,17 +324,19 @@ class LogManager:
         A log that could not be opened becomes `….-stray`: its topic id is unknown.
         """
         self._check_open()
+        self.futures.end((topic, partition))
         log = self._forget(topic, partition)
         for directory in self.directories:
             if directory.is_online and (topic, partition) in directory.unopened:
                 directory.unopened.remove((topic, partition))
                 folder = f"{directory.path}/{folder_name(topic, partition)}"
+                folder = self.futures.incomplete.pop((topic, partition), folder)
                 path = self._move_aside(folder, topic, partition, FolderKind.STRAY, None)
                 logger.warning("Log is renamed: partition=%s path=%s", folder_name(topic, partition), path)
         if log is not None:
             path = self._move_aside(log.directory, topic, partition, FolderKind.DELETED, log)
             if path is not None:
-                self.removed_folders.append(RemovedFolder(path=path, delay_ms=log.config.file_delete_delay_ms))
+                self.remove_later(path, log.config.file_delete_delay_ms)
         self._remove_half_made(topic, partition)
 
     def _remove_half_made(self, topic: str, partition: int) -> None:
@@ -295,7 +346,32 @@ class LogManager:
         if directory is not None and directory.is_online and self._files.exists(folder):
             path = self._move_aside(folder, topic, partition, FolderKind.DELETED, None)
             if path is not None:
-                self.removed_folders.append(RemovedFolder(path=path, delay_ms=0))
+                self.remove_later(path, 0)
+
+    def replace(self, log: Log, future: FutureLog) -> str | None:
+        """The copy becomes the log, in its own directory, and `log` a folder to remove: its path, None when its
+        directory refused that. OSError of the copy's directory leaves everything as it was.
+        """
+        self._check_open()
+        assert future.log is not None, "a copy that takes over is open"
+        future.log.become(f"{future.directory.path}/{log.name}", log)
+        self.futures.complete(future.key)
+        self._forget(log.topic, log.partition)
+        self._add(future.log)
+        path = f"{log.directory.rpartition('/')[0]}/{log.name}.{future.unique_id}{FolderKind.DELETED.value}"
+        try:
+            log.rename_directory(path)
+        except OSError as error:
+            # The note in the copy's folder tells the next start which of the two it is.
+            self.on_error(log.directory, error)
+            return None
+        return path
+
+    def discard(self, path: str, topic: str, partition: int) -> None:
+        """A copy is of no use any more."""
+        moved = self._move_aside(path, topic, partition, FolderKind.DELETED, None)
+        if moved is not None:
+            self.remove_later(moved, 0)
 
     # Failing
 
@@ -330,6 +406,8 @@ class LogManager:
             await asyncio.gather(
                 *(self._close_directory(loop, one, broker_epoch, offsets) for one in self.directories.online)
             )
+        for future in self.futures:
+            future.close_files()
         self._logs.clear()
         self._log_counts.clear()
 
@@ -480,6 +558,10 @@ class LogManager:
         logger.debug("Log is renamed: partition=%s path=%s", folder_name(topic, partition), target)
         return target
 
+    def remove_later(self, path: str, delay_ms: int) -> None:
+        """A folder `….-delete`, by housekeeping."""
+        self.removed_folders.append(RemovedFolder(path=path, delay_ms=delay_ms))
+
     def _complain(self, directory: LogDirectory, error: OSError) -> None:
         now_ms = self._steady_clock_ms()
         last_ms = self._last_complaint_ms.get(directory.path)
@@ -496,6 +578,7 @@ class LogManager:
             self._forget(log.topic, log.partition)
             self.offline.fail((log.topic, log.partition), error)
             log.close_files()
+        self.futures.end_in(directory)
         if self.on_directory_failure is not None:
             self.on_directory_failure(directory.path, error)
 

@@ -122,6 +122,13 @@ class LeaderEpochs:
             del self._starts[slot:]
             self.latest_epoch = self._epochs[-1] if self._epochs else NO_LEADER_EPOCH
 
+    def adopt(self, other: "LeaderEpochs") -> None:
+        """Know what `other` knows: of the same batches."""
+        self._before = other._before
+        self._epochs[:] = other._epochs
+        self._starts[:] = other._starts
+        self.latest_epoch = other.latest_epoch
+
     def clear(self) -> None:
         self._before = None
         self.truncate_from_end(0)

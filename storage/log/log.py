@@ -435,6 +435,11 @@ class Log(TruncatableLog):
             file.sync()
         self.mark_flushed(end_offset)
 
+    def sync_folder(self) -> None:
+        """Sync the folder's name and whose it is, waiting: before something else rests on it."""
+        if not self.is_folder_synced:
+            self._recovery_point.sync_folder()
+
     # Ending
 
     def close(self) -> None:
@@ -458,8 +463,31 @@ class Log(TruncatableLog):
             segment.close()
 
     def rename_directory(self, directory: str) -> None:
-        """Move the whole folder, as to `….-delete`."""
+        """Move the whole folder, as to `….-delete`: it is closed first."""
         self.close_files()
+        self._rename(directory)
+
+    def become(self, directory: str, replaced: "Log") -> None:
+        """Take the place of `replaced`, of which this is a complete copy, and the name `directory` for the folder.
+
+        It has been flushed at least as far as `replaced`. The next flush makes the new name last. OSError leaves both
+        as they were.
+        """
+        # What is in memory only would go with the names of the files.
+        self._segments.active.write_indexes()
+        self._rename(directory)
+        self._recovery_point.forget_folder_sync()
+        self.producers = replaced.producers
+        self.leader_epochs.adopt(replaced.leader_epochs)
+        self.increment_log_start_offset(replaced.log_start_offset)
+
+    def end_in_gap(self, offset: int, now_ms: int) -> None:
+        """Go on at `offset`: compaction has taken all that was before it out of the log that this is a copy of."""
+        if offset > self.log_end_offset:
+            self._roll(offset, now_ms)
+            self.log_end_offset = offset
+
+    def _rename(self, directory: str) -> None:
         self._files.rename(self.directory, directory)
         self._snapshots.directory = directory
         self._segments.moved_to(directory)

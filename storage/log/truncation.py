@@ -14,7 +14,7 @@ from .recovery import Damage, LoadedLog
 from .recovery_point import RecoveryPoint
 from .replay import replay_segments
 from .retention import count_breached_segments
-from .rules.config import LogConfig
+from .rules.config import MAX_INT64, LogConfig
 from .rules.producer_entry import ProducerEntry
 from .rules.producer_state import ProducerState
 from .rules.record_validation import CODECS
@@ -39,6 +39,7 @@ class TruncatableLog:
         "_room",
         "_segments",
         "_snapshots",
+        "cut_end",
         "damage",
         "leader_epochs",
         "log_end_offset",
@@ -72,6 +73,8 @@ class TruncatableLog:
         self.leader_epochs = loaded.leader_epochs
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.next_offset
+        # The lowest end that a cut has left: a copy taken before is wrong from there on. `LogMover` resets it.
+        self.cut_end = MAX_INT64
         self.damage: Damage | None = loaded.damage
         self._recovery_point = RecoveryPoint(
             loaded.files,
@@ -189,6 +192,7 @@ class TruncatableLog:
         """There is no record any more."""
         self._known_at_truncation = None
         self._end_at(offset)
+        self.cut_end = 0
         self.leader_epochs.clear()
         self.log_start_offset = offset
         self.producers.clear(offset)
@@ -294,6 +298,7 @@ class TruncatableLog:
 
     def _end_at(self, offset: int) -> None:
         self.log_end_offset = offset
+        self.cut_end = min(self.cut_end, offset)
         self._recovery_point.truncate_to(offset)
 
     def _sync_truncation(self) -> None:

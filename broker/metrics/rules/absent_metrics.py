@@ -124,6 +124,8 @@ ABSENT: Final = (
         mbeans=(
             "kafka.server:type=ReplicaFetcherManager,name=DeadThreadCount",
             "kafka.server:type=ReplicaFetcherManager,name=MinFetchRate",
+            "kafka.server:type=ReplicaAlterLogDirsManager,name=DeadThreadCount",
+            "kafka.server:type=ReplicaAlterLogDirsManager,name=MinFetchRate",
             "kafka.coordinator.group:type=GroupMetadataManager,name=NumGroupsDead",
         ),
         reason="Fetchers are no threads that could die, and groups are forgotten at once.",
@@ -136,7 +138,6 @@ ABSENT: Final = (
     Absent(
         mbeans=(
             "kafka.log:type=LogManager,name=*Cordoned*",
-            "kafka.server:type=ReplicaAlterLogDirsManager,name=*",
             "kafka.server:type=DelayedRemoteListOffsetsMetrics,name=*",
             "kafka.server:type=*Share*",
             "kafka.server:type=BrokerTopicMetrics,name=*Share*",
@@ -147,8 +148,8 @@ ABSENT: Final = (
             "kafka.server:type=broker-metadata-metrics (ignored-static-voters)",
             "kafka.server:type=raft-metrics (uncommitted-voter-change)",
         ),
-        reason="Penstock has none of it: cordoned directories, moves between log directories, tiered "
-        "storage, groups of the share and streams protocols, and voters that change while the quorum runs.",
+        reason="Penstock has none of it: cordoned directories, tiered storage, "
+        "groups of the share and streams protocols, and voters that change while the quorum runs.",
     ),
     Absent(
         mbeans=(

@@ -39,6 +39,17 @@ QUEUED_ASSIGNMENTS: Final = value(
     "Replicas whose log directory the controller has still to be told.",
 )
 
+MOVE_LAG: Final = value(
+    "kafka.server:type=ReplicaAlterLogDirsManager,name=MaxLag",
+    "Offsets that the copy of a log in another log directory lacks, of the one furthest behind.",
+)
+FAILED_MOVES: Final = value(
+    "kafka.server:type=ReplicaAlterLogDirsManager,name=FailedPartitionsCount",
+    "Moves of logs to another log directory that cannot go on for now: the node's log says why.",
+)
+MOVING: Final = own("gauge", "penstock_log_moves_under_way", "Logs that are moved to another log directory.")
+MOVED: Final = own("counter", "penstock_log_moves_total", "Logs that were moved to another log directory.")
+MOVED_BYTES: Final = own("counter", "penstock_log_moved_bytes_total", "Bytes copied for such moves.")
 OFFLINE_DIRECTORIES: Final = value(
     "kafka.log:type=LogManager,name=OfflineLogDirectoryCount", "Log directories that have failed."
 )

@@ -24,6 +24,8 @@ class PartitionFolder:
     topic: str
     partition: int
     kind: FolderKind
+    unique_id: str = ""
+    """Of one that is no log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,16 +46,21 @@ def moved_folder_name(topic: str, partition: int, kind: FolderKind, unique_id: U
     return topic[: _MAX_NAME_LENGTH - len(end)] + end
 
 
+def is_too_long_to_move(topic: str, partition: int) -> bool:
+    """Whether the folder of a future log could not have the topic's whole name."""
+    return len(topic) + len(f"-{partition}.{UUID(int=0).hex}{FolderKind.FUTURE.value}") > _MAX_NAME_LENGTH
+
+
 def parse_folder_name(name: str) -> PartitionFolder | None:
     """None when a partition's folder does not have such a name."""
-    kind = FolderKind.LOG
+    kind, found_id = FolderKind.LOG, ""
     for candidate in (FolderKind.DELETED, FolderKind.STRAY, FolderKind.FUTURE):
         stem, dot, unique_id = name.removesuffix(candidate.value).rpartition(".")
         if name.endswith(candidate.value) and dot and unique_id:
-            kind = candidate
+            kind, found_id = candidate, unique_id
             name = stem
             break
     topic, dash, partition = name.rpartition("-")
     if not topic or not dash or not partition.isascii() or not partition.isdigit():
         return None
-    return PartitionFolder(topic=topic, partition=int(partition), kind=kind)
+    return PartitionFolder(topic=topic, partition=int(partition), kind=kind, unique_id=found_id)

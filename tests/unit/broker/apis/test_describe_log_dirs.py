@@ -12,6 +12,11 @@ from kio.static.primitive import i32
 
 from penstock.broker.apis.describe_log_dirs import describe_log_dirs, error_response
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.storage.directories.future_log import FutureLog
+from penstock.storage.directories.future_logs import FutureLogs
+from penstock.storage.directories.log_directory import LogDirectory
+from penstock.storage.disk.files import DiskFiles
+from penstock.storage.disk.memory_files import MemoryFiles
 
 if TYPE_CHECKING:
     from unit.broker.conftest import DataNode
@@ -53,9 +58,13 @@ def describe(
     *,
     is_online: bool = True,
     error: OSError | None = None,
+    future: FutureLog | None = None,
 ) -> Any:
+    futures = FutureLogs(DiskFiles())
+    if future is not None:
+        futures.add(future)
     directories = [Directory(str(node.logs.folder), is_online), Directory("/other")]
-    results = describe_log_dirs(node.partitions, directories, Volumes(error), request(topics)).results
+    results = describe_log_dirs(node.partitions, directories, Volumes(error), futures, request(topics)).results
     assert [result.log_dir for result in results] == [str(node.logs.folder), "/other"]
     return results[0]
 
@@ -88,6 +97,20 @@ def test_sizes(node: DataNode) -> None:
     assert partition.partition_size == node.hosted().log.size_bytes > 0
     assert (partition.offset_lag, partition.is_future_key) == (0, False)
     assert (result.total_bytes, result.usable_bytes, result.is_cordoned) == (100, 40, False)
+
+
+def test_a_log_that_moves_is_in_both_directories(node: DataNode) -> None:
+    node.create_topic()
+    node.produce()
+    here = str(node.logs.folder)
+    directory = LogDirectory(MemoryFiles(), here)
+    future = FutureLog(("flights", 0), directory, f"{here}/flights-0.{'1' * 32}-future", "1" * 32)
+    topic = node.hosted().topic
+    future.key = (topic, 0)
+    now, later = describe(node, None, future=future).topics[0].partitions
+    assert (now.is_future_key, later.is_future_key) == (False, True)
+    assert (later.partition_size, later.offset_lag) == (0, node.hosted().log.log_end_offset)
+    assert later.offset_lag > 0
 
 
 @pytest.mark.parametrize("failure", [{"is_online": False}, {"error": OSError(5, "Input/output error")}])

@@ -319,12 +319,7 @@ def test_folders_of_partitions_that_this_node_should_not_have_are_set_aside_and_
 def test_folders_that_are_no_logs_are_left_alone() -> None:
     with node_disk() as node:
         node.start()
-        for name in (
-            "__cluster_metadata-0",
-            "remote-log-index-cache",
-            "notes",
-            "a-0.b1946ac92492d2347c6235b4d2611184-future",
-        ):
+        for name in ("__cluster_metadata-0", "remote-log-index-cache", "notes"):
             node.files.make_directories(f"/data/{name}")
         before = node.names()
         node.stop()
