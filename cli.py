@@ -115,6 +115,14 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
             "compact": _Subcommand(
                 ".broker.operator_commands.log_compact_command", "compact", "Compact a folder that no node uses."
             ),
+            "export": _Subcommand(
+                ".broker.operator_commands.log_archive_commands", "export", "Write a partition into an archive."
+            ),
+            "import": _Subcommand(
+                ".broker.operator_commands.log_archive_commands",
+                "import_archive",
+                "Bring an archive into an empty partition of another cluster.",
+            ),
         },
     ),
     "simulate": _Subcommand(

@@ -75,14 +75,10 @@ def epoch_contradictions(entries: Sequence[tuple[int, int]], epochs: Sequence[tu
     latest = entries[-1][0]
     for epoch, offset in epochs:
         slot = bisect_right(starts, offset) - 1
-        said = entries[slot][0] if slot >= 0 else None
-        if (said is None and offset >= 0 and epoch < entries[0][0]) or epoch > latest or epoch == said or epoch < 0:
+        if slot < 0 or epoch > latest or epoch < 0 or epoch == entries[slot][0]:
             # Deleted from the front, or not written down yet.
             continue
-        yield (
-            f"offset {offset} would be of leader epoch {'none' if said is None else said}, and its batch has epoch "
-            f"{epoch}"
-        )
+        yield f"offset {offset} would be of leader epoch {entries[slot][0]}, and its batch has epoch {epoch}"
 
 
 def snapshot_contradictions(entries: Sequence[ProducerEntry], history: BatchHistory, end_offset: int) -> Iterator[str]:

@@ -118,3 +118,15 @@ def test_records_of_internal_topics_are_shown_as_what_they_mean(tmp_path: Path) 
     (internal / f"{0:020d}.log").write_bytes(write_batch([Record(0, 1000, key, value)]))
     assert rows("dump", internal, "--records")[-1]["type"] == "offset_commit"
     assert "type" not in rows("dump", internal, "--records", "--decoder", "none")[-1]
+
+
+def test_a_folder_of_apache_kafka_is_exported_once(folder: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "golden.tar.gz"
+    run("export", folder, tmp_path / "golden.zip", "--high-watermark", "318", status=2)
+    assert "--high-watermark" in run("export", folder, archive, status=1).output
+    assert not archive.exists()
+    (told,) = rows("export", folder, archive, "--high-watermark", "318")
+    assert (told["start_offset"], told["end_offset"], told["records"]) == (0, 318, 318)
+    assert "exists already" in run("export", folder, archive, "--high-watermark", "318", status=1).output
+    refused = run("import", archive, "--into", folder, status=1)
+    assert "is not in the log directory of a node" in refused.output
