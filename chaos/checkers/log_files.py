@@ -44,7 +44,7 @@ class PlainBatch(NamedTuple):
     producer_epoch: int
     base_sequence: int
     records: tuple[PlainRecord, ...] | None
-    """None when they are compressed."""
+    """None when they are compressed; none where compaction has left the header alone."""
 
 
 class Marker(NamedTuple):
@@ -69,22 +69,33 @@ class PlainLog(NamedTuple):
         return self.batches[-1].end_offset if self.batches else 0
 
 
-def read_log(segments: Mapping[int, bytes]) -> PlainLog:
-    """`segments` are the files, by their base offsets."""
+def read_log(segments: Mapping[int, bytes], *, is_compacted: bool = False) -> PlainLog:
+    """`segments` are the files, by their base offsets. Offsets may be missing where the log is compacted."""
     batches: list[PlainBatch] = []
     for base, data in sorted(segments.items()):
-        if batches and batches[-1].end_offset != base and data:
+        if batches and batches[-1].end_offset != base and data and not is_compacted:
             return PlainLog(tuple(batches), f"segment {base} follows offset {batches[-1].end_offset}")
         position = 0
         while position < len(data):
             batch = read_batch(data, position)
             if batch is None:
                 return PlainLog(tuple(batches), f"segment {base} has no batch at byte {position}")
-            if batches and batch.base_offset != batches[-1].end_offset:
-                return PlainLog(tuple(batches), f"offset {batch.base_offset} follows {batches[-1].end_offset}")
+            expected = batches[-1].end_offset if batches else batch.base_offset
+            if batch.base_offset < expected or (batch.base_offset > expected and not is_compacted):
+                return PlainLog(tuple(batches), f"offset {batch.base_offset} follows {expected}")
             batches.append(batch)
             position += _BEFORE_LENGTH + _HEAD.unpack_from(data, position)[1]
     return PlainLog(tuple(batches), None)
+
+
+def swapped(segments: Mapping[int, bytes], swaps: Mapping[int, bytes]) -> dict[int, bytes]:
+    """The segments as a start makes them of what a stop within a swap has left: `swaps` (`….log.swap`) take the places
+    of those that they were made from."""
+    result = dict(segments)
+    for base, data in swaps.items():
+        end = read_log({base: data}, is_compacted=True).end_offset
+        result = {one: kept for one, kept in result.items() if not base <= one < end} | {base: data}
+    return result
 
 
 def read_batch(data: bytes, position: int) -> PlainBatch | None:
@@ -100,7 +111,7 @@ def read_batch(data: bytes, position: int) -> PlainBatch | None:
     if crc32c.crc32c(data[position + _CHECKED_FROM : end]) != crc:
         return None
     records = None
-    if not attributes & _COMPRESSION:
+    if not attributes & _COMPRESSION or not count:
         records = tuple(_records(data[position + _HEAD.size : end], base, count))
     return PlainBatch(
         base, base + delta + 1, leader_epoch, crc, bool(attributes & _TRANSACTIONAL), bool(attributes & _CONTROL),

@@ -72,7 +72,8 @@ def memory_of(log: PlainLog) -> LogMemory:
         else:
             one = RememberedBatch(batch.base_sequence, batch.base_offset, batch.end_offset - 1)
             batches = (*batches, one)[-RETAINED_BATCHES:]
-            if batch.is_transactional and open_since is None:
+            # Compaction leaves the header of a producer's last batch, of which no record is there.
+            if batch.is_transactional and batch.records != () and open_since is None:
                 open_since = batch.base_offset
         producers[batch.producer_id] = RememberedProducer(batch.producer_epoch, batches, open_since)
     return LogMemory(leader_epochs, producers, aborted)
@@ -87,10 +88,14 @@ def read_transaction_index(files: Iterable[bytes]) -> list[AbortedRange]:
     ]
 
 
-def judge_memory(log: PlainLog, remembered: LogMemory, *, start_offset: int, end_offset: int) -> Iterator[str]:
+def judge_memory(
+    log: PlainLog, remembered: LogMemory, *, start_offset: int, end_offset: int, is_compacted: bool = False
+) -> Iterator[str]:
     """Of a log that begins at `start_offset`, maybe behind its first batch, and ends at `end_offset`. Yields sentences.
 
-    What lay before the first batch is deleted: of that a replica may remember more than the files say.
+    What lay before the first batch is deleted: of that a replica may remember more than the files say. So it is with
+    what `is_compacted`: the last batch of a producer stays there, the first of each leader epoch, and the
+    transactions of what stays.
     """
     if log.batches and log.end_offset < end_offset:
         yield f"its batches end at {log.end_offset}, before {end_offset}{f': {log.stopped}' if log.stopped else ''}"
@@ -98,6 +103,9 @@ def judge_memory(log: PlainLog, remembered: LogMemory, *, start_offset: int, end
     told = memory_of(PlainLog(tuple(batch for batch in log.batches if batch.end_offset <= end_offset), None))
     first_offset = end_offset if log.start_offset is None else log.start_offset
     yield from _judge_epochs(told.leader_epochs, remembered.leader_epochs, start_offset, end_offset)
+    if is_compacted:
+        yield from _judge_producers_of_compacted(told, remembered)
+        return
     yield from _judge_producers(told.producers, remembered.producers, first_offset)
     if told.aborted is not None and remembered.aborted is not None:
         ours = {one for one in told.aborted if one.marker_offset >= start_offset}
@@ -108,6 +116,20 @@ def judge_memory(log: PlainLog, remembered: LogMemory, *, start_offset: int, end
             # One that began before the first batch cannot be told.
             if stray.first_offset >= first_offset or stray.marker_offset >= end_offset:
                 yield f"its transaction index has {stray}, which its batches have not"
+
+
+def _judge_producers_of_compacted(told: LogMemory, remembered: LogMemory) -> Iterator[str]:
+    for producer_id in sorted(told.producers.keys() | remembered.producers.keys()):
+        ours, one = told.producers.get(producer_id), remembered.producers.get(producer_id)
+        if one is None:
+            yield f"it has forgotten producer {producer_id}, of which its batches say {ours}"
+            continue
+        last_told = ours.batches[-1:] if ours is not None else ()
+        if one.batches[-1:] != last_told or (ours is not None and ours.open_since != one.open_since):
+            yield f"it remembers {one} of producer {producer_id}, but its batches say {ours}"
+    for missing in sorted(set(told.aborted or ()) - set(remembered.aborted or ())):
+        if remembered.aborted is not None:
+            yield f"its transaction index lacks {missing}"
 
 
 def _judge_epochs(

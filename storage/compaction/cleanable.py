@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..log.log import Log
 from ..log.rules.config import MAX_INT64
 from ..log.segment import Segment
-from .rules.batch_filter import LastBatch
+from .rules.batch_filter import last_batch_of
 from .rules.job import CompactionJob, SourceSegment
 
 
@@ -23,6 +23,8 @@ class Cleanable:
     clean_bytes: int
     dirty_bytes: int
     """Of the segments that begin in [dirty_offset, end_offset), or hold dirty_offset."""
+    stable_offset: int
+    """Below it nothing is cut."""
     overdue_ms: int
     """How long ago `max.compaction.lag.ms` of the oldest dirty record was over; 0 when it is not."""
 
@@ -64,7 +66,7 @@ def find_cleanable(log: Log, *, cleaned_end: int | None, stable_offset: int, now
     overdue_ms = 0
     if first_dirty is not None and config.max_compaction_lag_ms < MAX_INT64:
         overdue_ms = max(0, now_ms - config.max_compaction_lag_ms - first_dirty.first_timestamp)
-    return Cleanable(dirty_offset, end_offset, clean_bytes, dirty_bytes, overdue_ms)
+    return Cleanable(dirty_offset, end_offset, clean_bytes, dirty_bytes, stable_offset, overdue_ms)
 
 
 def plan_compaction(log: Log, cleanable: Cleanable, *, now_ms: int, map_bytes: int) -> CompactionJob:
@@ -81,7 +83,7 @@ def plan_compaction(log: Log, cleanable: Cleanable, *, now_ms: int, map_bytes: i
         end_offset=end_offset,
         aborted=tuple(log.aborted_transactions(end_offset, end_offset)),
         last_batches={
-            producer_id: LastBatch(entry.epoch, None if entry.last_batch is None else entry.last_batch.last_offset)
+            producer_id: last_batch_of(entry, cleanable.stable_offset)
             for producer_id, entry in log.producers.entries.items()
         },
         config=log.config,

@@ -70,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--log-dirs", type=int)
     parser.add_argument("--members", type=int)
     parser.add_argument("--transactions", action=BooleanOptionalAction)
+    parser.add_argument("--compaction", action=BooleanOptionalAction)
     parser.add_argument("--profile", choices=sorted(PROFILES))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--faults-s", type=float, default=20.0)
@@ -204,6 +205,7 @@ class _Total:
                     "states checked": run.check_count,
                     "offsets committed": run.commit_count,
                     "transactions committed": run.transaction_count,
+                    "records compacted away": run.compacted_count,
                     "replicas read from their files": run.file_check_count,
                     "healthy brokers fenced": run.fenced_count,
                 }

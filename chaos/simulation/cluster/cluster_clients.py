@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
+from ...checkers.tables import TableHistory
 from .clients import Consumer, History, Producer
 from .cluster_settings import ClusterSettings
 from .cluster_state import OFFSETS_TOPIC, ClusterState
@@ -17,6 +18,7 @@ from .pipelining_producer import PipeliningProducer
 from .process import Process
 from .replica_judge import ReplicaJudge
 from .shapes import Shape
+from .table_clients import TABLE, TableReader, TableWriter
 from .transactional_load import TRANSACTIONS_TOPIC, TransactionalLoad
 from .world import START_MS
 from .zombies import Zombies
@@ -64,6 +66,9 @@ class ClusterClients:
         self.consumers: list[Consumer] = []
         self.members: list[GroupMember | ConsumerMember] = []
         self.deleter: Deleter | None = None
+        self.table = TableHistory() if shape.has_compaction else None
+        self.table_writers: list[TableWriter] = []
+        self.table_reader: TableReader | None = None
         self.load: TransactionalLoad | None = None
         if shape.has_transactions:
             self.load = TransactionalLoad(
@@ -81,7 +86,8 @@ class ClusterClients:
 
     def topics(self) -> Mapping[str, int]:
         """Those that they need, and how many partitions each has."""
-        return {TOPIC: self.history.partition_count} | ({} if self.load is None else self.load.topics)
+        tables = {} if self.table is None else {TABLE: 1}
+        return {TOPIC: self.history.partition_count} | tables | ({} if self.load is None else self.load.topics)
 
     def places(self) -> list[tuple[str, int]]:
         """The partitions that faults and judge look at."""
@@ -95,6 +101,8 @@ class ClusterClients:
     def deletable_end(self, topic: str, index: int) -> int | None:
         """The highest offset that one of them has asked to delete up to; None: nodes may delete all by themselves."""
         if self.load is not None and topic in self.load.topics:
+            return 0
+        if topic == TABLE:
             return 0
         if topic != TOPIC or self.has_retention:
             return None
@@ -112,6 +120,7 @@ class ClusterClients:
         ]  # fmt: skip
         self._start_deleter()
         self._make_members()
+        self._start_table()
         for producer in self.producers:
             producer.start()
         if self.load is not None:
@@ -172,15 +181,41 @@ class ClusterClients:
             ),
         ]  # fmt: skip
 
+    def _start_table(self) -> None:
+        if self.table is None:
+            return
+        random = Random(f"table clients {self._seed}")
+        names: dict[str, str | None] = {"writer1": None, "writer2": "table" if self._shape.has_transactions else None}
+        self.table_writers = [
+            TableWriter(
+                name, f"10.0.1.5{number}", self._bootstrap, self.table, transactional_id=transactional_id,
+                loop=self._loop, random=Random(random.getrandbits(64)),
+                request_timeout_ms=self._settings.request_timeout_ms, trace=self._trace,
+            )
+            for number, (name, transactional_id) in enumerate(names.items())
+        ]  # fmt: skip
+        self.table_reader = TableReader(
+            "table-reader", self._bootstrap, self.table, loop=self._loop, random=Random(random.getrandbits(64))
+        )
+        for one in self.table_clients:
+            one.start()
+
     # What came of them.
 
     @property
+    def table_clients(self) -> list[TableWriter | TableReader]:
+        return [*self.table_writers, *(() if self.table_reader is None else (self.table_reader,))]
+
+    @property
     def processes(self) -> list[Process]:
-        clients = (*self.producers, *self.consumers, *self.members, *(() if self.deleter is None else (self.deleter,)))
+        clients = (
+            *self.producers, *self.consumers, *self.members, *self.table_clients,
+            *(() if self.deleter is None else (self.deleter,)),
+        )  # fmt: skip
         return [*(one.process for one in clients), *(() if self.load is None else self.load.processes)]
 
     def acknowledged_counts(self) -> list[int]:
-        return [producer.acknowledged_count for producer in self.producers]
+        return [producer.acknowledged_count for producer in (*self.producers, *self.table_writers)]
 
     def commit_counts(self) -> list[int]:
         """Of transactional clients."""
@@ -195,10 +230,12 @@ class ClusterClients:
 
     @property
     def errors(self) -> Counter[str]:
-        return sum((group.errors for group in self.groups), self.history.errors)
+        errors = sum((group.errors for group in self.groups), self.history.errors)
+        return errors + (Counter() if self.table is None else self.table.errors)
 
     @property
     def violations(self) -> list[str]:
         of_groups = [violation for group in self.groups for violation in group.violations]
         of_load = [] if self.load is None else self.load.violations
-        return [*self.history.violations, *of_groups, *self.zombies.violations, *of_load]
+        of_table = [] if self.table is None else self.table.violations
+        return [*self.history.violations, *of_groups, *self.zombies.violations, *of_load, *of_table]

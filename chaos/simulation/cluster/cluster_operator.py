@@ -220,11 +220,15 @@ class Operator:
     async def settle(self) -> None:
         """Every topic can be written with the replicas that any reassignment left it."""
         for topic in sorted(self._topics):
-            while True:
-                try:
-                    async with await self._connect() as connection:
-                        if await self._configure(connection, topic, "min.insync.replicas", self._min_isr) == 0:
-                            break
-                except (KafkaError, ConnectionError, TimeoutError, CorruptData) as error:
-                    self._trace(f"operator failed {type(error).__name__}")
-                await asyncio.sleep(_RETRY_S)
+            await self.set_config(topic, "min.insync.replicas", self._min_isr)
+
+    async def set_config(self, topic: str, name: str, value: str) -> None:
+        """Until it is set: the topic may be made later."""
+        while True:
+            try:
+                async with await self._connect() as connection:
+                    if await self._configure(connection, topic, name, value) == 0:
+                        return
+            except (KafkaError, ConnectionError, TimeoutError, CorruptData) as error:
+                self._trace(f"operator failed {type(error).__name__}")
+            await asyncio.sleep(_RETRY_S)

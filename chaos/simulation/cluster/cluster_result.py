@@ -30,6 +30,8 @@ class ClusterRun:
     """Offsets that members of a group were told to be committed."""
     transaction_count: int
     """Transactions of which clients were told that they are committed."""
+    compacted_count: int
+    """Records of the table that were sent, and that no replica has at the end."""
     fenced_count: int
     """Broker-only nodes that were fenced though nothing was wrong with them."""
     file_check_count: int

@@ -17,8 +17,8 @@ from .cluster_clients import TOPIC, ClusterClients
 from .cluster_faults import ClusterFaults
 from .cluster_operator import Operator
 from .cluster_result import ClusterRun
-from .cluster_settings import ClusterSettings
-from .cluster_state import ClusterState
+from .cluster_settings import DAY_MS, SEGMENT_BYTES, ClusterSettings
+from .cluster_state import OFFSETS_TOPIC, ClusterState
 from .delays import Delays
 from .drain_watch import DrainWatch, differing_events
 from .fencing_watch import FencingWatch
@@ -29,13 +29,17 @@ from .network import Network
 from .process import Process, current_process
 from .replica_judge import ReplicaJudge
 from .shapes import Choices, Shape, shape_of
+from .table_clients import TABLE, read_table
 from .trace_log import TraceLog, without_addresses
+from .transactional_load import TRANSACTIONS_TOPIC
 from .world import World
 
 # In seconds of the simulation.
 _START_S = 60.0
 _HEALED_S = 90.0
 _STEP_S = 0.1
+_INTERNAL_SEGMENT_BYTES = "1000"
+_COMPACTED = (TABLE, OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 
 
 def run_cluster(
@@ -76,6 +80,7 @@ class _Simulation:
             self._machines.values(),
             lambda topic, index: self._clients.deletable_end(topic, index),
             is_flushed=settings.is_flushed,
+            is_compacted=self._is_compacted,
         )
         self._bootstrap = [f"{host_of(node_id)}:{BROKER_PORT}" for node_id in ids]
         self._state = ClusterState(self._machines, self._judge, lambda: self._clients.places())
@@ -83,7 +88,10 @@ class _Simulation:
             seed, shape, settings, self._bootstrap,
             loop=loop, random=random, state=self._state, judge=self._judge, trace=self._trace,
         )  # fmt: skip
-        self._files = FileJudge(self._machines.values(), self._judge, self._clients.history)
+        self._files = FileJudge(
+            self._machines.values(), self._judge, self._clients.history, is_compacted=self._is_compacted
+        )
+        self._files.table = self._clients.table
         if self._clients.load is not None:
             self._files.transactions = self._clients.load.history
         self._operator: Operator | None = None
@@ -99,6 +107,9 @@ class _Simulation:
         self._hash.update(line.encode() + b"\n")
         if self._write_line is not None:
             self._write_line(line)
+
+    def _is_compacted(self, topic: str) -> bool:
+        return self._shape.has_compaction and topic in _COMPACTED
 
     # The run.
 
@@ -131,6 +142,7 @@ class _Simulation:
             client_errors=clients.errors,
             commit_count=sum(group.commit_count for group in clients.groups),
             transaction_count=0 if clients.load is None else clients.load.history.commit_count,
+            compacted_count=self._files.compacted_count,
             fenced_count=0 if self._watch is None else self._watch.count,
             file_check_count=self._files.check_count,
             trace_hash=self._hash.hexdigest(),
@@ -141,12 +153,17 @@ class _Simulation:
             machine.start()
         clients, state = self._clients, self._state
         configs = self._settings.of_topics(self._random, has_retention=clients.has_retention)
+        configs_of = {topic: _without_deletion(configs) for topic in clients.topics()}
+        configs_of[TOPIC] = configs
+        if clients.table is not None:
+            of_table = configs_of[TABLE] = self._settings.of_tables(self._seed, configs)
+            self._files.keeps_tombstones = int(of_table["delete.retention.ms"]) >= DAY_MS
         for topic, partition_count in clients.topics().items():
             creating = self._observe(
                 create_topic(
                     self._bootstrap, topic, partitions=partition_count,
                     replication_factor=self._shape.replication_factor,
-                    configs=configs if topic == TOPIC else _without_deletion(configs),
+                    configs=configs_of[topic],
                 )
             )  # fmt: skip
             if not self._wait(creating.done, _START_S):
@@ -154,6 +171,7 @@ class _Simulation:
             creating.result()
         clients.start()
         operator = self._operator = self._start_operator(configs)
+        self._make_internal_segments_small(operator)
         processes = [*clients.processes, *([operator.process] if operator.is_busy else [])]
         faults = self._faults = ClusterFaults(
             self._machines, processes,
@@ -212,11 +230,14 @@ class _Simulation:
             counts = [count - old for count, old in zip(clients.acknowledged_counts(), before, strict=True)]
             transactions = clients.commit_counts()
             self._trace(f"not live: acknowledged {counts}, transactions {transactions_before} to {transactions}")
-        for client in (*clients.producers, clients.deleter):
+        for client in (*clients.producers, *clients.table_clients, clients.deleter):
             if client is not None:
                 client.is_stopping = True
-        is_live = is_live and self._wait(lambda: all(producer.is_done for producer in clients.producers), _HEALED_S)
-        is_live = is_live and self._read_back() and self._read_by_groups()
+        ending = [*clients.producers, *clients.table_clients]
+        if is_live and not self._wait(lambda: all(client.is_done for client in ending), _HEALED_S):
+            is_live = False
+            self._trace(f"not live: {[str(client.process) for client in ending if not client.is_done]} did not end")
+        is_live = is_live and self._read_back() and self._read_table() and self._read_by_groups()
         is_live = is_live and self._finish_transactions()
         for machine in self._machines.values():
             lost = [] if machine.process is None else machine.process.lost_exceptions()
@@ -249,6 +270,13 @@ class _Simulation:
         operator.start()
         return operator
 
+    def _make_internal_segments_small(self, operator: Operator) -> None:
+        """As only segments that are not appended to are compacted."""
+        for topic in sorted({topic for topic, _ in self._clients.places()} - self._clients.topics().keys()):
+            if self._is_compacted(topic):
+                setting = operator.set_config(topic, SEGMENT_BYTES, _INTERNAL_SEGMENT_BYTES)
+                operator.process.run(lambda work=setting: self._loop.create_task(work))  # type: ignore[misc]
+
     def _read_back(self) -> bool:
         history, consumers = self._clients.history, self._clients.consumers
         for partition in range(history.partition_count):
@@ -275,6 +303,16 @@ class _Simulation:
             end = stored[-1].offset + 1 if stored else 0
             if not self._wait(lambda end=end, at=partition: all(c.positions[at] >= end for c in consumers), _HEALED_S):  # type: ignore[misc]
                 return False
+        return True
+
+    def _read_table(self) -> bool:
+        table = self._clients.table
+        if table is None:
+            return True
+        reading = self._observe(read_table(self._bootstrap, client_id="the last reader"))
+        if not self._wait(reading.done, _HEALED_S):
+            return False
+        table.on_read("the last reader", *reading.result(), began_s=self._loop.time())
         return True
 
     def _read_by_groups(self) -> bool:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from random import Random
+from typing import Final
 
 from .shapes import Shape
 from .transactional_load import SETTINGS as TRANSACTION_SETTINGS
 
+DAY_MS: Final = 24 * 3600 * 1000
+SEGMENT_BYTES: Final = "internal.segment.bytes"
+
 
 class ClusterSettings:
     def __init__(self, seed: int, shape: Shape, random: Random) -> None:
+        self._has_transactions = shape.has_transactions
         # Only what is synced is acknowledged, or else no more replicas lose power than may.
         self.is_flushed = len(shape.node_ids) == 1 or random.random() < 0.5
         self.request_timeout_ms = random.choice((3_000, 10_000))
@@ -34,6 +39,8 @@ class ClusterSettings:
             }
         if shape.has_transactions:
             groups |= TRANSACTION_SETTINGS
+        if shape.has_compaction:
+            groups |= {"log.cleaner.backoff.ms": "300", "log.cleaner.min.cleanable.ratio": "0.1"}
         if groups and self.is_flushed:
             groups["log.flush.interval.messages"] = "1"
         return {
@@ -48,10 +55,22 @@ class ClusterSettings:
             "metadata.log.max.record.bytes.between.snapshots": str(random.choice((2_000, 20_971_520))),
         }
 
+    def of_tables(self, seed: int, configs: Mapping[str, str]) -> dict[str, str]:
+        """`configs` are the other topics'. A replica that is away for as long as tombstones stay may miss them, and
+        markers of transactions with them."""
+        random = Random(f"table {seed}")
+        return {
+            **{name: value for name, value in configs.items() if name not in ("retention.bytes", SEGMENT_BYTES)},
+            "cleanup.policy": "compact",
+            SEGMENT_BYTES: str(random.choice((1_000, 3_000))),
+            "delete.retention.ms": str(DAY_MS if self._has_transactions else random.choice((0, 2_000, DAY_MS))),
+            "min.compaction.lag.ms": str(random.choice((0, 0, 1_000))),
+        }
+
     def of_topics(self, random: Random, *, has_retention: bool) -> dict[str, str]:
         configs = {
             "min.insync.replicas": str(random.choice((1, 2, 2))),
-            "internal.segment.bytes": str(random.choice((2_000, 10_000, 1_000_000))),
+            SEGMENT_BYTES: str(random.choice((2_000, 10_000, 1_000_000))),
             "file.delete.delay.ms": str(random.choice((0, 1_000))),
         }
         if has_retention:

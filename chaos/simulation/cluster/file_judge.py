@@ -8,17 +8,20 @@ their own (`chaos/checkers/log_files.py`, `journal_files.py`).
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ....protocol.ids import NodeId
 from ....quorum.metadata.image import PartitionRegistration
+from ...checkers.compacted_files import judge_compacted_copies
 from ...checkers.journal_files import judge_journals, read_journal
-from ...checkers.log_files import PlainLog, read_log
+from ...checkers.log_files import PlainLog, read_log, swapped
 from ...checkers.replica_files import Acknowledged, judge_copies, transactions_of
+from ...checkers.tables import TableHistory, TableRecord
 from ...checkers.transactions import Place, Transaction
 from .clients import History
 from .machine import Machine
 from .replica_judge import ReplicaJudge
+from .table_clients import TABLE
 from .transactional_clients import TransactionHistory
 
 _METADATA = "__cluster_metadata-0"
@@ -27,10 +30,20 @@ _METADATA = "__cluster_metadata-0"
 class FileJudge:
     """`check_count` counts the replicas that were read."""
 
-    def __init__(self, machines: Iterable[Machine], replicas: ReplicaJudge, history: History) -> None:
+    def __init__(
+        self, machines: Iterable[Machine], replicas: ReplicaJudge, history: History, *,
+        is_compacted: Callable[[str], bool],
+    ) -> None:  # fmt: skip
         self.check_count = 0
         self.transactions: TransactionHistory | None = None
         """What transactional clients did, in runs that have some."""
+        self.table: TableHistory | None = None
+        """What clients of a compacted topic did, in runs that have one."""
+        self.keeps_tombstones = True
+        """For longer than any replica of the table is away."""
+        self.compacted_count = 0
+        """Acknowledged records of the table that are gone, in the replica that has the fewest."""
+        self._is_compacted = is_compacted
         self._machines = {machine.node_id: machine for machine in machines}
         self._replicas = replicas
         self._history = history
@@ -53,12 +66,30 @@ class FileJudge:
         nodes = sorted({*registration.isr, *registration.elr})
         logs: dict[int, PlainLog] = {node: self._log(node, topic, index, registration) for node in nodes}
         self.check_count += len(logs)
+        end_offset = self._replicas.committed_end(topic, index)
+        if self._is_compacted(topic):
+            keeps_tombstones = topic != TABLE or self.keeps_tombstones
+            yield from judge_compacted_copies(logs, end_offset=end_offset, keeps_tombstones=keeps_tombstones)
+            if topic == TABLE and self.table is not None:
+                yield from self._look_at_table(self.table, logs)
+            return
         yield from judge_copies(
             logs,
             start_offset=self._replicas.highest_log_start(topic, index),
-            end_offset=self._replicas.committed_end(topic, index),
+            end_offset=end_offset,
             acknowledged=self._acknowledged(Place(topic, index)),
         )
+
+    def _look_at_table(self, table: TableHistory, logs: Mapping[int, PlainLog]) -> Iterator[str]:
+        acknowledged = {one.offset for one in table.sends if one.offset is not None}
+        for node, log in logs.items():
+            records = [
+                TableRecord(*record) for batch in log.batches if not batch.is_control for record in batch.records or ()
+            ]  # fmt: skip
+            for sentence in table.judge_files(records, keeps_tombstones=self.keeps_tombstones):
+                yield f"node {node}: {sentence}"
+            gone = acknowledged - {record.offset for record in records}
+            self.compacted_count = max(self.compacted_count, len(gone))
 
     def _log(self, node: NodeId, topic: str, index: int, registration: PartitionRegistration) -> PlainLog:
         """In the directory that the metadata name, where they name one."""
@@ -66,7 +97,14 @@ class FileJudge:
         found = [one for one in machine.log_directories if machine.files.exists(f"{one}/{topic}-{index}")]
         named = registration.directory_of(node).bytes
         wanted = [one for one in found if _directory_id(machine, one) == named]
-        logs = [read_log(_segments(machine, f"{one}/{topic}-{index}", ".log")) for one in wanted or found]
+        folders = [f"{one}/{topic}-{index}" for one in wanted or found]
+        if self._is_compacted(topic):
+            segments = [
+                swapped(_segments(machine, one, ".log"), _segments(machine, one, ".log.swap")) for one in folders
+            ]
+            logs = [read_log(one, is_compacted=True) for one in segments]
+        else:
+            logs = [read_log(_segments(machine, one, ".log")) for one in folders]
         return max(logs, key=lambda log: log.end_offset, default=PlainLog((), "there is no folder"))
 
     def _acknowledged(self, place: Place) -> Iterator[Acknowledged]:

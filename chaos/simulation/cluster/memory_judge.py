@@ -7,15 +7,18 @@ from collections.abc import Iterator
 from ....storage.disk.memory_files import MemoryFiles
 from ....storage.log.log import Log
 from ....storage.log.rules.producer_entry import BatchMetadata
-from ...checkers.log_files import read_log
+from ...checkers.log_files import read_log, swapped
 from ...checkers.log_memory import LogMemory, RememberedBatch, RememberedProducer, judge_memory, read_transaction_index
 
 _LOG = ".log"
+_SWAP = ".log.swap"
 _TRANSACTION_INDEX = ".txnindex"
 _NO_SEQUENCE = -1
 
 
-def look_at_memory(log: Log, files: MemoryFiles, *, is_index_written: bool) -> Iterator[str]:
+def look_at_memory(
+    log: Log, files: MemoryFiles, *, is_index_written: bool, is_compacted: bool = False
+) -> Iterator[str]:
     """Yields sentences. `is_index_written`: no aborted transactions wait in memory to be written."""
     if log.damage is not None:
         return
@@ -27,13 +30,15 @@ def look_at_memory(log: Log, files: MemoryFiles, *, is_index_written: bool) -> I
         )
         for producer_id, entry in log.producers.entries.items()
     }
-    indexes = _files_of(log, files, _TRANSACTION_INDEX)
+    indexes = _files_of(log, files, _TRANSACTION_INDEX) | _files_of(log, files, f"{_TRANSACTION_INDEX}.swap")
     aborted = read_transaction_index(indexes.values()) if is_index_written else None
+    segments = swapped(_files_of(log, files, _LOG), _files_of(log, files, _SWAP) if is_compacted else {})
     yield from judge_memory(
-        read_log(_files_of(log, files, _LOG)),
+        read_log(segments, is_compacted=is_compacted),
         LogMemory(log.leader_epochs.entries, producers, aborted),
         start_offset=log.log_start_offset,
         end_offset=log.log_end_offset,
+        is_compacted=is_compacted,
     )
 
 

@@ -27,7 +27,7 @@ from ....quorum.metadata.image import MetadataImage, PartitionRegistration
 from .machine import Machine
 from .memory_judge import look_at_memory
 from .process import Process
-from .replica_logs import Batch
+from .replica_logs import Batch, CompactedReplicaLog, ReplicaLog
 from .watched_replicas import NEW, ReplicaState, WatchedPartition, WatchedReplica
 
 _NO_LEADER = -1
@@ -37,15 +37,22 @@ class ReplicaJudge:
     """Looks at the nodes after every turn of the loop; skips those that did not change."""
 
     def __init__(
-        self, machines: Iterable[Machine], deletable_end: Callable[[str, int], int | None], *, is_flushed: bool = False
+        self,
+        machines: Iterable[Machine],
+        deletable_end: Callable[[str, int], int | None],
+        *,
+        is_flushed: bool = False,
+        is_compacted: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """`deletable_end` gives the highest offset that DeleteRecords has asked for in a topic's partition; None: the
-        nodes may delete all that is committed. `is_flushed`: all topics have `flush.messages=1`."""
+        nodes may delete all that is committed. `is_flushed`: all topics have `flush.messages=1`.
+        `is_compacted` tells it of a topic."""
         self.violations: list[str] = []
         self.check_count = 0
         self._machines = tuple(machines)
         self._deletable_end = deletable_end
         self._is_flushed = is_flushed
+        self._is_compacted = is_compacted
         self._images: dict[int, MetadataImage] = {}
         self._image_offset = -1
         self.image: MetadataImage | None = None
@@ -157,7 +164,9 @@ class ReplicaJudge:
         self, machine: Machine, partition: Partition, known: dict[int, tuple[WatchedPartition, WatchedReplica]]
     ) -> tuple[WatchedPartition, WatchedReplica]:
         truth = self._partitions.setdefault((partition.topic, partition.index), WatchedPartition())
-        replica = truth.replicas[machine.node_id] = WatchedReplica(machine, machine.process, partition)
+        log = CompactedReplicaLog() if self._is_compacted(partition.topic) else ReplicaLog()
+        replica = WatchedReplica(machine, machine.process, partition, truth.committed, log)
+        truth.replicas[machine.node_id] = replica
         known[id(partition)] = truth, replica
         return truth, replica
 
@@ -194,7 +203,12 @@ class ReplicaJudge:
         # Where a disk refuses calls, what an index lacks waits in memory.
         is_index_written = is_opened_or_cut and not replica.machine.is_failure_expected
         if is_opened_or_cut or begins_to_lead:
-            for sentence in look_at_memory(log, replica.machine.files, is_index_written=is_index_written):
+            for sentence in look_at_memory(
+                log,
+                replica.machine.files,
+                is_index_written=is_index_written,
+                is_compacted=self._is_compacted(partition.topic),
+            ):
                 self._violate(f"Remembered: {name}: {sentence}")
         if state.log_start_offset > old.log_start_offset:
             self._check_deleted(name, truth, replica)
@@ -208,13 +222,25 @@ class ReplicaJudge:
 
     def _follow_log(self, name: str, truth: WatchedPartition, replica: WatchedReplica) -> None:
         log, files = replica.partition.log, replica.machine.files
-        new = replica.log.follow(
-            lambda base_offset: files.look(f"{log.directory}/{base_offset:020}.log"),
-            first_segment=log.first_segment_base_offset,
-            start_offset=replica.state.log_start_offset,
-            end_offset=replica.state.log_end_offset,
-            known=truth.known,
-        )
+
+        def data_of(base_offset: int) -> bytearray | None:
+            path = f"{log.directory}/{base_offset:020}.log"
+            # In the midst of a swap.
+            data = files.look(path)
+            return files.look(f"{path}.swap") if data is None else data
+
+        end_offset = replica.state.log_end_offset
+        if isinstance(replica.log, CompactedReplicaLog):
+            segments = [*(one.base_offset for one in log.inactive_segments), log.active_segment_base_offset]
+            new = replica.log.follow_compacted(data_of, segments=segments, end_offset=end_offset, known=truth.known)
+        else:
+            new = replica.log.follow(
+                data_of,
+                first_segment=log.first_segment_base_offset,
+                start_offset=replica.state.log_start_offset,
+                end_offset=end_offset,
+                known=truth.known,
+            )
         for batch in new:
             known = truth.known.setdefault((batch.base_offset, batch.leader_epoch), batch)
             if known.fingerprint != batch.fingerprint:

@@ -8,7 +8,7 @@ deleted may never have been committed, if the log ended at or below the place wh
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
 from typing import NamedTuple
 
@@ -28,6 +28,12 @@ class Batch(NamedTuple):
     size: int
     fingerprint: int
     """Of this batch and all before it."""
+
+    def is_at_its_place(self, segment: bytes | bytearray) -> bool:
+        if self.position + _HEAD.size > len(segment):
+            return False
+        base, _, epoch, _, crc, _, _ = _HEAD.unpack_from(segment, self.position)
+        return bool((base, epoch, crc) == (self.base_offset, self.leader_epoch, self.crc))
 
 
 Known = Mapping[tuple[int, int], Batch]
@@ -103,6 +109,79 @@ class ReplicaLog:
         return new
 
 
+class CompactedReplicaLog(ReplicaLog):
+    """One whose batches may be written anew or go, wherever they are not the log's last.
+
+    The fingerprint of a batch is that of the first replica that had it, which was appended to as its leader: so
+    replicas that were compacted differently, or have fetched what was compacted already, can be compared. Whether what
+    is gone may be gone is not told by it (`chaos/checkers/compacted_files.py`).
+    """
+
+    def follow_compacted(
+        self, data_of: Callable[[int], bytearray | None], *, segments: Sequence[int], end_offset: int, known: Known
+    ) -> list[Batch]:
+        """Like `follow`, of a log that keeps its beginning; `segments` are the base offsets of its
+        segments, ascending."""
+        place: tuple[int, int] | None = None
+        while self.batches:
+            place = _place_behind(self.batches[-1], data_of, segments, end_offset)
+            if place is not None:
+                break
+            self.batches.pop()
+            self._bases.pop()
+        number, position = place or (0, 0)
+        last = self.batches[-1] if self.batches else None
+        new = []
+        while number < len(segments):
+            data = data_of(segments[number])
+            if data is None or position + _HEAD.size > len(data):
+                number, position = number + 1, 0
+                continue
+            base, length, epoch, _, crc, _, delta = _HEAD.unpack_from(data, position)
+            if base + delta + 1 > end_offset:
+                break
+            first = known.get((base, epoch))
+            fingerprint = hash((0 if last is None else last.fingerprint, base, epoch, crc))
+            size = _SIZE_BEFORE_LENGTH + length
+            last = Batch(
+                base, base + delta + 1, epoch, crc, segments[number], position, size,
+                fingerprint if first is None else first.fingerprint,
+            )  # fmt: skip
+            new.append(last)
+            position += size
+        self.batches += new
+        self._bases += [batch.base_offset for batch in new]
+        return new
+
+
+def _place_behind(
+    batch: Batch, data_of: Callable[[int], bytearray | None], segments: Sequence[int], end_offset: int
+) -> tuple[int, int] | None:
+    """The number of a segment and the position in it behind a batch, which may be compacted; None: it was cut off."""
+    if batch.end_offset > end_offset:
+        return None
+    number = bisect_right(segments, batch.base_offset) - 1
+    data = data_of(segments[number]) if number >= 0 else None
+    if data is None:
+        return None
+    position = batch.position if batch.segment == segments[number] else 0
+    if position + _HEAD.size <= len(data):
+        base, _, epoch, _, _, _, _ = _HEAD.unpack_from(data, position)
+        if (base, epoch) != (batch.base_offset, batch.leader_epoch):
+            position = 0
+    while position + _HEAD.size <= len(data):
+        base, length, epoch, _, _, _, delta = _HEAD.unpack_from(data, position)
+        end = base + delta + 1
+        if (base, end, epoch) == (batch.base_offset, batch.end_offset, batch.leader_epoch):
+            return number, position + _SIZE_BEFORE_LENGTH + length
+        if base >= batch.end_offset:
+            break
+        if end > batch.base_offset:
+            return None
+        position += _SIZE_BEFORE_LENGTH + length
+    return number, position
+
+
 def _is_still_there(
     batch: Batch, data_of: Callable[[int], bytearray | None], first_segment: int, end_offset: int
 ) -> bool:
@@ -112,7 +191,4 @@ def _is_still_there(
         # Deleted with its segment, unless the log begins anew below its end.
         return batch.end_offset <= first_segment
     data = data_of(batch.segment)
-    if data is None or batch.position + _HEAD.size > len(data):
-        return False
-    base, _, epoch, _, crc, _, _ = _HEAD.unpack_from(data, batch.position)
-    return (base, epoch, crc) == (batch.base_offset, batch.leader_epoch, batch.crc)
+    return data is not None and batch.is_at_its_place(data)

@@ -19,6 +19,8 @@ _DRAWN_NODES_MAX: Final = 7
 _DIRECTORY_COUNTS: Final = (1, 1, 2, 2, 3)
 # Of all runs, those with transactional clients.
 _TRANSACTIONS_SHARE: Final = 1 / 3
+# And those whose compacted topics are compacted.
+_COMPACTION_SHARE: Final = 1 / 3
 # Every second run has everything at once, the others concentrate.
 _PROFILES: Final = (*7 * ("all",), "faults", "restarts", "deletes", "disks", "pauses", "operator", "zombies")
 
@@ -42,6 +44,7 @@ class Choices:
     log_dirs: int | None = None
     members: int | None = None
     transactions: bool | None = None
+    compaction: bool | None = None
     profile: str | None = None
     faults_s: float = 20.0
 
@@ -56,6 +59,8 @@ class Shape:
     """Log directories of each node."""
     member_counts: MemberCounts
     has_transactions: bool
+    has_compaction: bool
+    """Whether there is a table, and logs of compacted topics are compacted within seconds."""
     profile_name: str
     faults_s: float
 
@@ -87,7 +92,8 @@ class Shape:
         members = f" --members {classic}" if classic == consumer else ""
         return (
             f"--nodes {self.voter_count} --brokers {self.broker_count} --log-dirs {self.directory_count}{members}"
-            f" --{'' if self.has_transactions else 'no-'}transactions --profile {self.profile_name}"
+            f" --{'' if self.has_transactions else 'no-'}transactions"
+            f" --{'' if self.has_compaction else 'no-'}compaction --profile {self.profile_name}"
             f" --faults-s {self.faults_s:g}"
         )
 
@@ -104,6 +110,9 @@ def shape_of(seed: int, choices: Choices) -> Shape:
     has_transactions = choices.transactions
     if has_transactions is None:
         has_transactions = Random(f"transactions {seed}").random() < _TRANSACTIONS_SHARE
+    has_compaction = choices.compaction
+    if has_compaction is None:
+        has_compaction = Random(f"compaction {seed}").random() < _COMPACTION_SHARE
     profile = Random(f"profile {seed}").choice(_PROFILES) if choices.profile is None else choices.profile
     return Shape(
         voter_count=voters,
@@ -111,6 +120,7 @@ def shape_of(seed: int, choices: Choices) -> Shape:
         directory_count=directories,
         member_counts=Random(f"members {seed}").choice(_MEMBER_COUNTS) if members is None else members,
         has_transactions=has_transactions,
+        has_compaction=has_compaction,
         profile_name=profile,
         faults_s=choices.faults_s,
     )

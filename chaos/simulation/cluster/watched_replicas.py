@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from ....protocol.batches import CONTROL_FLAG, read_header
 from ....quorum.metadata.image import PartitionRegistration
 from .machine import Machine
 from .process import Process
-from .replica_logs import Batch, ReplicaLog
+from .replica_logs import Batch, CompactedReplicaLog, ReplicaLog
 
 
 class ReplicaState(NamedTuple):
@@ -39,7 +39,9 @@ class WatchedReplica:
     machine: Machine
     process: Process | None
     partition: Partition
-    log: ReplicaLog = field(default_factory=ReplicaLog)
+    committed: Sequence[Batch]
+    """Of its partition."""
+    log: ReplicaLog
     state: ReplicaState = NEW
 
     @property
@@ -56,7 +58,14 @@ class WatchedReplica:
         if self.state.log_start_offset >= last.end_offset:
             return True
         own = self.log.last_below(last.end_offset)
-        return own is not None and own.fingerprint == last.fingerprint
+        if own is not None and own.fingerprint == last.fingerprint:
+            return True
+        # What was compacted when this replica fetched it, or is compacted here.
+        return (
+            isinstance(self.log, CompactedReplicaLog)
+            and self.state.log_end_offset >= last.end_offset
+            and (own is None or any(one.fingerprint == own.fingerprint for one in reversed(self.committed)))
+        )
 
     def is_safe(self, last: Batch) -> bool:
         """Whether a loss of power leaves this batch, which the replica has, and what is before it in its file."""
@@ -64,6 +73,11 @@ class WatchedReplica:
         log = self.partition.log
         if own is None or own.segment < log.first_segment_base_offset:
             return True
+        if isinstance(self.log, CompactedReplicaLog):
+            # Whatever takes the place of a segment is synced before.
+            data = self.machine.files.look(f"{log.directory}/{own.segment:020}.log")
+            if data is None or not own.is_at_its_place(data):
+                return log.segment_base_offset_of(own.base_offset) != log.active_segment_base_offset
         return self.machine.files.is_safe(f"{log.directory}/{own.segment:020}.log", own.position + own.size)
 
     def last_of_producers(self, batches: Iterable[Batch]) -> dict[int, tuple[int, int]]:

@@ -7,8 +7,11 @@ A tombstone, and the marker of a transaction of which no batch is left, stay for
 compaction first comes to them: until the *delete horizon*, which then stands in the batch's header instead of the base
 timestamp (KIP-534). So every consumer that is quicker than that sees them.
 
-The header alone stays of the last batch of a producer that may write on, for its sequence and epoch; and of the last
-batch of what becomes one segment: so no offsets are missing between two segments, which recovery would take for lost.
+The header alone stays of the last batch of a producer that may write on, for its sequence and epoch, and of its last
+one that is committed, if that is another: a log that is cut may end with it. And of the first batch of each leader
+epoch: replicas that fetch what is compacted, or lose their checkpoint, would not know of the epoch, and those that ask
+them where it ends would cut what is committed. And of the last batch of what becomes one segment: so no offsets are
+missing between two segments, which recovery would take for lost.
 """
 
 from collections.abc import Mapping
@@ -23,8 +26,10 @@ from ....protocol.batches import (
     assemble,
 )
 from ....protocol.compression import compress, decompress
+from ....protocol.ids import NO_LEADER_EPOCH
 from ...log.rules.config import LogConfig
 from ...log.rules.control_records import read_end_transaction_marker
+from ...log.rules.producer_entry import ProducerEntry
 from ...log.rules.record_batch import StoredBatch
 from ...log.rules.record_validation import OPENED_BYTES_MAX
 from .cleaned_transactions import CleanedTransactions
@@ -33,11 +38,28 @@ from .record_table import RecordTable, largest_timestamp_delta, read_record_tabl
 
 
 class LastBatch(NamedTuple):
-    """The last that a producer has written, as its partition remembers it."""
+    """The last that a producer has written, as its partition remembers it, and may remember it after a cut."""
 
     epoch: int
     last_offset: int | None
     """None when that was the end of a transaction."""
+    committed_offset: int | None
+    """The last offset of the last one that will not be cut; None when that is not known or no batch of it is left."""
+
+    def may_be(self, header: BatchHeader) -> bool:
+        if self.last_offset is None:
+            return header.is_control and header.producer_epoch == self.epoch
+        if header.is_control:
+            return False
+        # Of those that are remembered all may be cut: then the last one is any of the others.
+        return self.committed_offset is None or header.last_offset in (self.last_offset, self.committed_offset)
+
+
+def last_batch_of(entry: ProducerEntry, stable_offset: int) -> LastBatch:
+    """Of one producer of a log; what is below `stable_offset` is not cut."""
+    last = entry.last_batch
+    committed = [batch.last_offset for batch in entry.batches if batch.last_offset < stable_offset]
+    return LastBatch(entry.epoch, None if last is None else last.last_offset, committed[-1] if committed else None)
 
 
 class Kept(NamedTuple):
@@ -59,9 +81,18 @@ def open_table(batch: StoredBatch) -> RecordTable:
 
 
 class BatchFilter:
-    """Batches come in offset order."""
+    """Batches come in offset order, from the first of the log on."""
 
-    __slots__ = ("_config", "_last_batches", "_latest", "_now_ms", "segment_end", "transactions")
+    __slots__ = (
+        "_begins_epoch",
+        "_config",
+        "_last_batches",
+        "_latest",
+        "_leader_epoch",
+        "_now_ms",
+        "segment_end",
+        "transactions",
+    )
 
     def __init__(
         self,
@@ -78,12 +109,18 @@ class BatchFilter:
         self._last_batches = last_batches
         self.segment_end = 0
         """Where the segment that is being written ends: set by the caller."""
+        self._leader_epoch: int = NO_LEADER_EPOCH
+        # Of the batch at hand.
+        self._begins_epoch = False
         self._now_ms = now_ms
         self._config = config
 
     def keep(self, batch: StoredBatch) -> Kept:
         """CorruptData when the batch has to be opened and cannot be."""
         header = batch.header
+        self._begins_epoch = header.partition_leader_epoch > self._leader_epoch
+        if self._begins_epoch:
+            self._leader_epoch = header.partition_leader_epoch
         return self._keep_marker(batch, header) if header.is_control else self._keep_records(batch, header)
 
     def _keep_records(self, batch: StoredBatch, header: BatchHeader) -> Kept:
@@ -125,13 +162,8 @@ class BatchFilter:
     def _keep_header(self, header: BatchHeader) -> Kept:
         """All records go."""
         last = self._last_batches.get(header.producer_id) if header.has_producer_id else None
-        if last is None:
-            is_last = False
-        elif last.last_offset is not None:
-            is_last = header.last_offset == last.last_offset
-        else:
-            is_last = header.is_control and header.producer_epoch == last.epoch
-        if not is_last and header.next_offset != self.segment_end:
+        is_last = last is not None and last.may_be(header)
+        if not (is_last or self._begins_epoch or header.next_offset == self.segment_end):
             return GONE
         if header.record_count == 0:
             return Kept(None, 0)

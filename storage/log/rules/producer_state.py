@@ -232,7 +232,8 @@ class ProducerState:
         entry.add_batch(header, base_offset, timestamp, appended_ms)
         if header.attributes & TRANSACTIONAL_FLAG:
             self._verifications.pop(producer_id, None)
-            if entry.transaction_first_offset is None:
+            # One whose records were compacted away is of a transaction that has ended; its marker may be gone.
+            if entry.transaction_first_offset is None and header.record_count:
                 entry.transaction_first_offset = base_offset
                 self._ongoing[base_offset] = producer_id
         return None

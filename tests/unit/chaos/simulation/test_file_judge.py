@@ -58,7 +58,7 @@ def judge(
     history.sent["p", 0] = [
         Sent(producer="p", number=0, value=value, offset=offset) for offset, value in (acknowledged or {}).items()
     ]
-    files = FileJudge(machines, replicas, history)
+    files = FileJudge(machines, replicas, history, is_compacted=lambda _: False)
     files.transactions = transactions
     return files.look([(TOPIC, 0)], is_end=is_end)
 

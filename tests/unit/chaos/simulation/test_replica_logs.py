@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.chaos.simulation.cluster.replica_judge import ReplicaJudge
-from penstock.chaos.simulation.cluster.replica_logs import Batch, ReplicaLog
+from penstock.chaos.simulation.cluster.replica_logs import Batch, CompactedReplicaLog, ReplicaLog
 
 
 def batch(
@@ -293,3 +293,51 @@ def test_where_only_what_is_synced_counts_each_member_of_the_isr_has_synced_what
     assert judges[0].violations == []
     (violation,) = judges[1].violations
     assert violation.startswith("Synced: node 2 ")
+
+
+class CompactedDisk:
+    """Segments by base offset, and a compacted log that is followed as they change."""
+
+    def __init__(self, known: dict[tuple[int, int], Batch]) -> None:
+        self.segments: dict[int, bytearray] = {}
+        self.log = CompactedReplicaLog()
+        self.known = known
+
+    def follow(self, segments: dict[int, bytes], *, end_offset: int) -> list[Batch]:
+        self.segments = {base: bytearray(data) for base, data in segments.items()}
+        new = self.log.follow_compacted(
+            self.segments.get, segments=sorted(segments), end_offset=end_offset, known=self.known
+        )
+        for one in new:
+            self.known.setdefault((one.base_offset, one.leader_epoch), one)
+        return new
+
+
+A, B, C, D = (batch(offset, offset + 2, epoch=0, crc=offset) for offset in (0, 2, 4, 6))
+
+
+def test_a_log_goes_on_behind_what_was_compacted_away() -> None:
+    disk = CompactedDisk({})
+    assert len(disk.follow({0: A + B, 4: C}, end_offset=6)) == 3
+    # The last batch is gone, then found elsewhere, then written anew: none of it is a cut.
+    assert [one.base_offset for one in disk.follow({0: A, 6: D}, end_offset=8)] == [6]
+    assert disk.follow({0: A + D}, end_offset=8) == []
+    assert disk.follow({0: A + batch(6, 8, epoch=0, crc=99)}, end_offset=8) == []
+    assert [one.base_offset for one in disk.log.batches] == [0, 2, 4, 6]
+
+
+def test_a_compacted_log_that_is_cut_and_goes_on_otherwise_has_lost_what_it_had() -> None:
+    disk = CompactedDisk({})
+    disk.follow({0: A + B + C}, end_offset=6)
+    new = disk.follow({0: A + B + batch(4, 6, epoch=1)}, end_offset=6)
+    assert [(one.base_offset, one.leader_epoch) for one in new] == [(4, 1)]
+    assert disk.follow({0: A}, end_offset=2) == []
+    assert [one.base_offset for one in disk.log.batches] == [0]
+
+
+def test_a_replica_that_fetched_what_was_compacted_is_compared_by_what_is_left() -> None:
+    known: dict[tuple[int, int], Batch] = {}
+    leader, follower = CompactedDisk(known), CompactedDisk(known)
+    whole = leader.follow({0: A + B + C}, end_offset=6)
+    compacted = follower.follow({0: A + C}, end_offset=6)
+    assert [one.fingerprint for one in compacted] == [whole[0].fingerprint, whole[2].fingerprint]

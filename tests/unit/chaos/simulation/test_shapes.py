@@ -18,6 +18,7 @@ def test_seeds_draw_every_kind_of_cluster() -> None:
     assert {shape.broker_count for shape in shapes} == {0, 1, 2, 3}
     assert {shape.directory_count for shape in shapes} == {1, 2, 3}
     assert {shape.has_transactions for shape in shapes} == {True, False}
+    assert {shape.has_compaction for shape in shapes} == {True, False}
     assert {"all", "faults", "restarts", "deletes", "disks", "pauses", "operator", "zombies"} <= {
         shape.profile_name for shape in shapes
     }
@@ -45,6 +46,7 @@ def test_the_options_of_a_shape_give_the_same_shape(members: int | None) -> None
             log_dirs=int(values["--log-dirs"]),
             members=int(values["--members"]) if "--members" in values else None,
             transactions="--transactions" in words,
+            compaction="--compaction" in words,
             profile=values["--profile"],
             faults_s=float(values["--faults-s"]),
         )

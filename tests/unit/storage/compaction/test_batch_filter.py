@@ -9,12 +9,13 @@ import pytest
 from penstock.protocol.batches import LOG_APPEND_TIME_FLAG, BatchHeader, assemble, is_crc_valid, read_header
 from penstock.protocol.errors import CorruptData
 from penstock.protocol.records import Record, read_records, write_batch
-from penstock.storage.compaction.rules.batch_filter import BatchFilter, LastBatch, open_table
+from penstock.storage.compaction.rules.batch_filter import BatchFilter, LastBatch, last_batch_of, open_table
 from penstock.storage.compaction.rules.cleaned_transactions import CleanedTransactions
 from penstock.storage.compaction.rules.latest_offsets import LatestOffsets
 from penstock.storage.log.rules.aborted_transaction import AbortedTransaction
 from penstock.storage.log.rules.config import LogConfig
 from penstock.storage.log.rules.control_records import write_end_transaction_marker
+from penstock.storage.log.rules.producer_entry import BatchMetadata, ProducerEntry
 from penstock.storage.log.rules.record_batch import StoredBatch
 
 NOW_MS = 1_700_000_000_000
@@ -35,6 +36,7 @@ def batch_of(
     producer_id: int = -1,
     is_transactional: bool = False,
     age_ms: int = 0,
+    leader_epoch: int = LEADER_EPOCH,
 ) -> StoredBatch:
     rows = [
         Record(base_offset + i, NOW_MS - age_ms + i, key, value, (("h", b"%d" % i),))
@@ -44,7 +46,7 @@ def batch_of(
         write_batch(
             rows,
             compression=compression,
-            leader_epoch=LEADER_EPOCH,
+            leader_epoch=leader_epoch,
             producer_id=producer_id,
             producer_epoch=0 if producer_id >= 0 else -1,
             base_sequence=40 if producer_id >= 0 else -1,
@@ -75,7 +77,10 @@ def filter_of(
     config: LogConfig | None = None,
 ) -> BatchFilter:
     config = config or LogConfig(delete_retention_ms=RETENTION_MS)
-    return BatchFilter(latest, CleanedTransactions(aborted), last_batches or {}, now_ms=now_ms, config=config)
+    made = BatchFilter(latest, CleanedTransactions(aborted), last_batches or {}, now_ms=now_ms, config=config)
+    # What a batch is that begins its leader epoch has a test of its own.
+    made.keep(batch_of((b"first", b""), base_offset=0))
+    return made
 
 
 def read(data: bytes | None) -> tuple[BatchHeader, list[Record]]:
@@ -203,19 +208,62 @@ def test_timestamps_far_from_the_horizon_stay() -> None:
     assert records[0].timestamp_ms == 0
 
 
+# Leader epochs
+
+
+def test_the_header_of_the_first_batch_of_a_leader_epoch_stays() -> None:
+    """It is where a replica that fetches what is left learns of the epoch."""
+    batches = [
+        batch_of((b"a", b"1"), base_offset=offset, leader_epoch=epoch) for offset, epoch in ((0, 2), (10, 2), (20, 4))
+    ]
+    cleaning = BatchFilter(
+        latest_of(*batches, batch_of((b"a", b""), base_offset=200)),
+        CleanedTransactions([]),
+        {},
+        now_ms=NOW_MS,
+        config=LogConfig(),
+    )
+    kept = [cleaning.keep(batch).data for batch in batches]
+    assert [read(data)[0].partition_leader_epoch if data else None for data in kept] == [2, None, 4]
+    assert [read(data)[1] for data in (kept[0], kept[2])] == [[], []]
+
+
 # Producers
 
 
 def test_the_header_of_a_producers_last_batch_stays() -> None:
     batch = batch_of((b"a", b"1"), (b"b", b"2"), producer_id=PRODUCER, compression=3)
     latest = latest_of(batch, batch_of((b"a", b""), (b"b", b""), base_offset=200))
-    header, records = read(filter_of(latest, last_batches={PRODUCER: LastBatch(0, 101)}).keep(batch).data)
+    header, records = read(filter_of(latest, last_batches={PRODUCER: LastBatch(0, 101, 101)}).keep(batch).data)
     assert records == []
     assert (header.base_offset, header.last_offset, header.base_sequence, header.last_sequence) == (100, 101, 40, 41)
     assert (header.producer_id, header.partition_leader_epoch, header.compression) == (PRODUCER, LEADER_EPOCH, 0)
     empty = stored(assemble(header, b""))
-    assert filter_of(latest, last_batches={PRODUCER: LastBatch(0, 101)}).keep(empty) == (None, 0)
-    assert filter_of(latest, last_batches={PRODUCER: LastBatch(0, 205)}).keep(empty) == (b"", 0)
+    assert filter_of(latest, last_batches={PRODUCER: LastBatch(0, 101, 101)}).keep(empty) == (None, 0)
+    assert filter_of(latest, last_batches={PRODUCER: LastBatch(0, 205, 205)}).keep(empty) == (b"", 0)
+
+
+@pytest.mark.parametrize(
+    ("last_offset", "committed_offset", "stays"),
+    [(300, 101, True), (300, 205, False), (300, None, True), (101, 50, True)],
+)
+def test_the_header_of_a_producers_last_committed_batch_stays(
+    last_offset: int, committed_offset: int | None, stays: bool
+) -> None:
+    """What was written behind it may be cut."""
+    batch = batch_of((b"a", b"1"), (b"b", b"2"), producer_id=PRODUCER)
+    latest = latest_of(batch, batch_of((b"a", b""), (b"b", b""), base_offset=200))
+    last = LastBatch(0, last_offset, committed_offset)
+    assert bool(filter_of(latest, last_batches={PRODUCER: last}).keep(batch).data) == stays
+
+
+def test_what_may_be_cut_of_a_producer_is_told_by_its_batches() -> None:
+    batches = [BatchMetadata(number, number, offset, offset, 0) for number, offset in enumerate((10, 20, 30))]
+    entry = ProducerEntry(PRODUCER, epoch=3, batches=batches)
+    assert last_batch_of(entry, stable_offset=31) == LastBatch(3, 30, 30)
+    assert last_batch_of(entry, stable_offset=30) == LastBatch(3, 30, 20)
+    assert last_batch_of(entry, stable_offset=10) == LastBatch(3, 30, None)
+    assert last_batch_of(ProducerEntry(PRODUCER, epoch=3), stable_offset=10) == LastBatch(3, None, None)
 
 
 def test_the_header_of_the_last_batch_of_a_segment_stays() -> None:
@@ -266,10 +314,13 @@ def test_the_last_marker_of_a_producer_stays_for_its_epoch() -> None:
     late = stored(assemble(horizon, end.data[61:]))
     now_ms = NOW_MS + RETENTION_MS
     header, records = read(
-        filter_of(latest_of(), last_batches={PRODUCER: LastBatch(4, None)}, now_ms=now_ms).keep(late).data
+        filter_of(latest_of(), last_batches={PRODUCER: LastBatch(4, None, None)}, now_ms=now_ms).keep(late).data
     )
     assert (header.producer_epoch, header.is_control, records) == (4, True, [])
-    assert filter_of(latest_of(), last_batches={PRODUCER: LastBatch(5, None)}, now_ms=now_ms).keep(late) == (b"", 0)
+    assert filter_of(latest_of(), last_batches={PRODUCER: LastBatch(5, None, None)}, now_ms=now_ms).keep(late) == (
+        b"",
+        0,
+    )
 
 
 # What cannot be

@@ -232,6 +232,14 @@ def test_emptied_control_batch_says_nothing(producers: Producers) -> None:
     assert not producers.entries
 
 
+def test_emptied_batch_of_a_transaction_opens_none(producers: Producers) -> None:
+    """Its records were compacted away with its end: of that nothing may be left."""
+    emptied = header(0, transactional=True)._replace(record_count=0)
+    assert producers.apply(emptied, 0, 0, 0, None) is None
+    assert producers.last_stable_offset(5) == 5
+    assert producers.entries[emptied.producer_id].last_sequence == emptied.last_sequence
+
+
 @pytest.mark.parametrize(("last", "delta", "first"), [(9, 4, 5), (0, 0, 0), (1, 3, MAX - 1), (0, 1, MAX)])
 def test_first_sequence_of_a_batch(last: int, delta: int, first: int) -> None:
     assert first_sequence_of(last, delta) == first
