@@ -3,7 +3,8 @@
 A replica that is here is copied into the directory while it goes on, and is there later: `LogMover`. One that is there
 gets NONE, and stays; so does one that is on its way elsewhere, which ends. A future replica is created in the directory
 later; until then the error is REPLICA_NOT_AVAILABLE, as in Apache Kafka, and kafka-reassign-partitions retries. A
-directory outside `log.dirs` gets LOG_DIR_NOT_FOUND, an offline one KAFKA_STORAGE_ERROR, and a topic whose name is too
+directory outside `log.dirs` gets LOG_DIR_NOT_FOUND, an offline one KAFKA_STORAGE_ERROR, a cordoned one
+INVALID_REPLICA_ASSIGNMENT (KIP-1066), and a topic whose name is too
 long for the folder of a copy INVALID_TOPIC_EXCEPTION. Kafka: `ReplicaManager.alterReplicaLogDirs`.
 """
 
@@ -99,6 +100,9 @@ def _alter(
     if is_too_long_to_move(*partition):
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     hosted = partitions.find(*partition)
+    is_there = hosted is not None and hosted.log.directory.startswith(f"{directory.path}/")
+    if directory.is_cordoned and not is_there:
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT
     if hosted is not None:
         try:
             mover.begin(hosted.log, directory)

@@ -40,6 +40,8 @@ class Directory(Protocol):
     def path(self) -> str: ...
     @property
     def is_online(self) -> bool: ...
+    @property
+    def is_cordoned(self) -> bool: ...
 
 
 class FutureLogs(Protocol):
@@ -125,7 +127,7 @@ def _describe(
         topics=tuple(DescribeLogDirsTopic(name=TopicName(name), partitions=tuple(p)) for name, p in topics.items()),
         total_bytes=i64(total_bytes),
         usable_bytes=i64(free_bytes),
-        is_cordoned=False,
+        is_cordoned=directory.is_cordoned,
     )
 
 

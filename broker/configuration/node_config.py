@@ -100,6 +100,7 @@ class NodeConfig:
 
     # From log.dirs, or log.dir when that is not set. The metadata log is in the first of them unless told otherwise.
     log_dirs: tuple[str, ...]
+    cordoned_log_dirs: tuple[str, ...]
     metadata_log_dir: str
     # See `penstock_keys`; -1 leaves it to the size of the disk.
     log_dir_reserve_bytes: int
@@ -234,6 +235,7 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         ),
         admin_allowed_hosts=tuple(name.lower() for name in values.strings(ADMIN_ALLOWED_HOSTS)),
         log_dirs=log_dirs,
+        cordoned_log_dirs=_cordoned(values.strings("cordoned.log.dirs"), log_dirs),
         metadata_log_dir=values.text_or_none("metadata.log.dir") or log_dirs[0],
         log_dir_reserve_bytes=_reserve_bytes(values),
         log_level=_log_level(values),
@@ -342,6 +344,22 @@ def _queued_max_request_bytes(values: PropertyValues) -> int:
             f"queued.max.request.bytes is {queued}, but one request may have {largest} (socket.request.max.bytes)."
         )
     return queued if queued > 0 else max(QUEUED_MAX_REQUEST_BYTES, largest)
+
+
+def _cordoned(entries: tuple[str, ...], log_dirs: tuple[str, ...]) -> tuple[str, ...]:
+    """Which of the log directories `cordoned.log.dirs` names, without a slash at the end (KIP-1066)."""
+    paths = tuple(path.rstrip("/") for path in log_dirs)
+    if "*" in entries:
+        if len(entries) > 1:
+            raise ConfigError("When cordoned.log.dirs is set to *, it must not contain other values.")
+        return paths
+    missing = [entry for entry in entries if entry and entry.rstrip("/") not in paths]
+    if missing:
+        raise ConfigError(
+            "All entries in cordoned.log.dirs must be present in log.dirs or log.dir. Missing entries: "
+            f"{', '.join(missing)}."
+        )
+    return tuple(path for path in paths if path in {entry.rstrip("/") for entry in entries})
 
 
 def _reserve_bytes(values: PropertyValues) -> int:

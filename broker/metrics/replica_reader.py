@@ -197,6 +197,9 @@ class DirectoryReader:
         offline = [((one.path,), float(not one.is_online)) for one in self._directories]
         yield read(metrics.OFFLINE_DIRECTORIES, sum(value for _, value in offline))
         yield Reading(metrics.DIRECTORY_OFFLINE, offline)
+        cordoned = [((one.path,), float(one.is_cordoned)) for one in self._directories]
+        yield read(metrics.CORDONED_DIRECTORIES, sum(value for _, value in cordoned))
+        yield Reading(metrics.DIRECTORY_CORDONED, cordoned)
         yield read(metrics.FLUSH_TIME, summary_of([self._flush_times], self._now_ms()))
 
 

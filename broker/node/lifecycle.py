@@ -67,16 +67,20 @@ class BrokerLifecycle:
         rack: str | None,
         incarnation_id: UUID,
         directories: Sequence[UUID],
+        cordoned_directories: Callable[[], Sequence[UUID]],
         heartbeat_interval_ms: int,
         on_replaced: Callable[[str], None],
     ) -> None:
-        """Calls `on_replaced` once, with a sentence, when another process has registered as this broker."""
+        """`cordoned_directories` take no new replica. Calls `on_replaced` once, with a sentence, when another process
+        has registered as this broker.
+        """
         self._controller = controller
         self._metadata = metadata
         self._node_id = node_id
         self._rack = rack
         self._incarnation_id = incarnation_id
         self._directories = tuple(directories)
+        self._cordoned_directories = cordoned_directories
         self._offline_directories: set[UUID] = set()
         self._heartbeat_interval_ms = heartbeat_interval_ms
         self._on_replaced = on_replaced
@@ -191,6 +195,10 @@ class BrokerLifecycle:
         self._offline_directories.add(directory)
         self._wake.set()
 
+    def report_cordoned_directories(self) -> None:
+        """Tells the controller with a heartbeat of its own that new replicas may go elsewhere, or come (KIP-1066)."""
+        self._wake.set()
+
     async def shut_down(self) -> None:
         """Hands leaderships over and leaves; goes ahead without the controller's blessing when that cannot be had."""
         self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
@@ -220,5 +228,6 @@ class BrokerLifecycle:
             want_fence=False,
             want_shut_down=wants_shutdown,
             offline_log_dirs=tuple(sorted(self._offline_directories)),
+            cordoned_log_dirs=tuple(self._cordoned_directories()),
         )
         return await self._controller.submit(BROKER_HEARTBEAT, request)

@@ -40,6 +40,7 @@ from ..metrics.metrics import Metrics
 from ..network.handlers import Intercept
 from ..network.own_requests import OwnRequests
 from ..timing.runtime import Runtime
+from .cordons import Cordons
 from .feature_guard import FeatureGuard
 from .lifecycle import BrokerLifecycle
 from .moved_replicas import MoveWatch
@@ -295,6 +296,7 @@ class Node:
             rack=config.broker_rack,
             incarnation_id=incarnation_id_of(self._directories.count_start(), self._runtime.random.getrandbits(128)),
             directories=[directory.id for directory in self._directories.online],
+            cordoned_directories=lambda: [one.id for one in self._directories if one.is_cordoned],
             heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
             on_replaced=self._on_replaced,
         )
@@ -421,6 +423,8 @@ class Node:
             found = image.topics.partition(*key)
             return None if found is None else found.directory_of(self._config.node_id)
 
+        cordons = Cordons(self._directories, parts.configs, parts.lifecycle)
+        cordons.apply(image)
         await self._logs.load(
             self._loop,
             config_of=lambda topic: parts.configs.log_config(image, topic),
@@ -434,6 +438,7 @@ class Node:
             parts.transactions,
             parts.directories,
             MoveWatch(parts.mover),
+            cordons,
             *self._followers,
         )
         for follower in followers:

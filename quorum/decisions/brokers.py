@@ -82,6 +82,10 @@ def register_broker(
             is_fenced=existing.is_fenced if is_amended and existing is not None else True,
             in_controlled_shutdown=is_amended and existing is not None and existing.in_controlled_shutdown,
             log_dirs=directories,
+            # Until the first heartbeat of this process says.
+            cordoned_log_dirs=tuple([one for one in existing.cordoned_directories if one in directories])
+            if existing is not None
+            else (),
         )
     )
     return ControllerResult(

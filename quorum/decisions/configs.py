@@ -24,7 +24,11 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE
 from ..configs.effective import BrokerConfigs
 from ..configs.own_keys import BROKER_DRAINED
-from ..metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
+from ..metadata.features import (
+    CORDONED_DIRECTORIES_VERSION,
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    has_cordoned_directories,
+)
 from ..metadata.image import ConfigResource, ConfigResourceType, MetadataImage
 from ..metadata.records import ConfigRecord, MetadataRecord, PartitionChangeRecord
 from .answers import Refusal, refusal, wire_code
@@ -34,6 +38,7 @@ from .context import ControllerResult, DecisionContext
 from .drains import moved_leaderships
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
+CORDONED_LOG_DIRS = "cordoned.log.dirs"
 MAX_VALUE_BYTES = 32_767
 
 
@@ -191,6 +196,12 @@ def _alter(
             )
             raise KafkaError(ErrorCode.INVALID_CONFIG, message)
     after = {name: value for name, value in (dict(current) | changed).items() if value is not None}
+    if CORDONED_LOG_DIRS in changed and not has_cordoned_directories(image.features):
+        message = (
+            f"The {CORDONED_LOG_DIRS} configuration value cannot be set because it requires metadata.version >= "
+            f"{CORDONED_DIRECTORIES_VERSION}"
+        )
+        raise KafkaError(ErrorCode.INVALID_CONFIG, message)
     _check_min_insync_replicas(image, resource, changed)
     validate_configs(resource, after, broker)
     _check_existence(image, resource)

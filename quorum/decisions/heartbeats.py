@@ -1,7 +1,7 @@
 """Whether the brokers may serve: heartbeats, fencing, controlled shutdown.
 
-BrokerHeartbeat, versions 0-2 (KIP-631, KIP-841, KIP-858). The states of a registered broker, and what leads out of
-them:
+BrokerHeartbeat, versions 0-2 (KIP-631, KIP-841, KIP-858, KIP-1066). The states of a registered broker, and what leads
+out of them:
 
 | state               | leaves by                                                       | to                  |
 |---------------------|-----------------------------------------------------------------|---------------------|
@@ -22,6 +22,7 @@ from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from ...protocol.errors import ErrorCode
 from ...protocol.ids import BrokerEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE
+from ..metadata.features import has_cordoned_directories
 from ..metadata.image import BrokerRegistration, MetadataImage
 from ..metadata.records import NO_LEADER, BrokerRegistrationChangeRecord, MetadataRecord
 from .answers import wire_code
@@ -45,7 +46,12 @@ def heartbeat(
         # First, so that the following elections choose no replica in these directories.
         image = replayed(image, offline)
         broker = image.brokers[broker.id]
-    records: list[MetadataRecord] = []
+    records: list[MetadataRecord] = _cordoned_directories(image, broker, request)
+    if records:
+        image = replayed(image, records)
+        broker = image.brokers[broker.id]
+        offline = [*offline, *records]
+        records = []
     is_fenced, should_shut_down = broker.is_fenced, False
     if broker.is_fenced:
         should_shut_down = request.want_shut_down
@@ -139,6 +145,18 @@ def _offline_directories(
         leaving=broker.id,
     )
     return [*moved, change]
+
+
+def _cordoned_directories(
+    image: MetadataImage, broker: BrokerRegistration, request: BrokerHeartbeatRequest
+) -> list[MetadataRecord]:
+    """Return the record of the directories that take no new replica from now on (KIP-1066); none for no change."""
+    if request.cordoned_log_dirs is None or not has_cordoned_directories(image.features):
+        return []
+    cordoned = tuple([directory for directory in broker.directories if directory in request.cordoned_log_dirs])
+    if cordoned == broker.cordoned_directories:
+        return []
+    return [BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=cordoned)]
 
 
 def _leads_any(image: MetadataImage, broker_id: NodeId) -> bool:

@@ -3,6 +3,8 @@
 Leaders rotate over the racks, and in each rack over the brokers; the other replicas follow in the order of the racks,
 each rack giving one before any gives two (KIP-36). A fenced broker may take a replica but leads nothing, so it is never
 first. A drained one takes replicas only where the others are too few, and is first only where all others are fenced.
+One whose log directories are all
+cordoned takes none (KIP-1066).
 After as many partitions as there are brokers that can lead, the order is shuffled: otherwise one broker's partitions
 would always have the same followers, and these alone would carry its load when it fails.
 """
@@ -73,7 +75,7 @@ def place(
     if replication_factor <= 0:
         raise _refused(f"Invalid replication factor {replication_factor}: the replication factor must be positive.")
     if not leader_count:
-        raise _refused("All brokers are currently fenced.")
+        raise _refused("All brokers are currently fenced, or have all their log directories cordoned.")
     if replication_factor > len(brokers):
         raise _refused(
             f"The target replication factor of {replication_factor} cannot be reached because only "
@@ -112,7 +114,7 @@ def is_reserved_directory(directory: UUID) -> bool:
 
 
 def _usable(image: MetadataImage) -> list[BrokerRegistration]:
-    return [broker for broker in image.brokers.values() if not broker.in_controlled_shutdown]
+    return [broker for broker in image.brokers.values() if broker.takes_replicas and not broker.in_controlled_shutdown]
 
 
 def _leading(image: MetadataImage, brokers: Iterable[BrokerRegistration]) -> frozenset[NodeId]:

@@ -114,6 +114,7 @@ class MetadataDelta:
                     is_fenced=record.is_fenced,
                     in_controlled_shutdown=record.in_controlled_shutdown,
                     directories=record.log_dirs,
+                    cordoned_directories=record.cordoned_log_dirs,
                 )
             case records.UnregisterBrokerRecord():
                 self._broker(record.broker_id, record.broker_epoch)
@@ -171,6 +172,9 @@ class MetadataDelta:
                 else record.in_controlled_shutdown
             ),
             directories=before.directories if record.log_dirs is None else record.log_dirs,
+            cordoned_directories=(
+                before.cordoned_directories if record.cordoned_log_dirs is None else record.cordoned_log_dirs
+            ),
         )
 
     def apply(self, *, offset: int, epoch: ControllerEpoch, timestamp_ms: int) -> MetadataImage:

@@ -56,6 +56,8 @@ FEATURES: Mapping[str, Feature] = MappingProxyType(
     }
 )
 
+CORDONED_DIRECTORIES_VERSION = 30
+"""The metadata.version from which on log directories may be cordoned (KIP-1066): 4.3-IV0."""
 NOT_SUPPORTED = SupportedRange(0, 0)
 """What stands for a feature that nothing is said about: level 0 is its absence."""
 
@@ -67,6 +69,11 @@ def supported_levels(name: str) -> SupportedRange:
     """Return what this software supports of a feature, known or not."""
     feature = FEATURES.get(name)
     return NOT_SUPPORTED if feature is None else feature.supported
+
+
+def has_cordoned_directories(levels: Mapping[str, int]) -> bool:
+    """Whether a cluster with these levels of features knows of cordoned log directories."""
+    return levels.get(METADATA_VERSION, 0) >= CORDONED_DIRECTORIES_VERSION
 
 
 def loses_metadata(current: int, lower: int) -> bool:

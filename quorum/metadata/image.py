@@ -103,7 +103,8 @@ class TopicsImage:
 class BrokerRegistration:
     """A broker's current process.
 
-    `epoch` identifies this registration; `directories` are the log directories in use.
+    `epoch` identifies this registration; `directories` are the log directories in use, those among them that take no
+    new replica `cordoned_directories` (KIP-1066).
     """
 
     id: NodeId
@@ -115,6 +116,12 @@ class BrokerRegistration:
     is_fenced: bool = True
     in_controlled_shutdown: bool = False
     directories: tuple[UUID, ...] = ()
+    cordoned_directories: tuple[UUID, ...] = ()
+
+    @property
+    def takes_replicas(self) -> bool:
+        """Whether a directory is left for new replicas."""
+        return not self.directories or not set(self.directories) <= set(self.cordoned_directories)
 
     @property
     def is_active(self) -> bool:

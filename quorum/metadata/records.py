@@ -70,6 +70,7 @@ class RegisterBrokerRecord:
     is_fenced: bool = True
     in_controlled_shutdown: bool = False
     log_dirs: tuple[UUID, ...] = ()
+    cordoned_log_dirs: tuple[UUID, ...] = ()
     unknown_fields: Mapping[int, object] = field(default_factory=dict)
 
 
@@ -212,6 +213,7 @@ class BrokerRegistrationChangeRecord:
     is_fenced: bool | None = None
     in_controlled_shutdown: bool | None = None
     log_dirs: tuple[UUID, ...] | None = None
+    cordoned_log_dirs: tuple[UUID, ...] | None = None
     unknown_fields: Mapping[int, object] = field(default_factory=dict)
 
 

@@ -34,6 +34,7 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
             is_fenced=broker.is_fenced,
             in_controlled_shutdown=broker.in_controlled_shutdown,
             log_dirs=broker.directories,
+            cordoned_log_dirs=broker.cordoned_directories,
         )
     for controller in image.controllers.values():
         yield records.RegisterControllerRecord(

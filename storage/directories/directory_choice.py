@@ -1,6 +1,8 @@
 """In which log directory a new log is made: where the controller says, else where an operator asked, else the emptiest.
 
-An operator asks with AlterReplicaLogDirs before the replica is there (KIP-113).
+An operator asks with AlterReplicaLogDirs before the replica is there (KIP-113). A cordoned directory is chosen only
+where the controller says so, or where all are cordoned: whether this broker takes a replica is the controller's to
+decide.
 """
 
 from collections.abc import Callable
@@ -37,8 +39,9 @@ class DirectoryChoice:
         for directory in online:
             if directory.id == directory_id:
                 return directory
-        if preferred is not None and preferred.is_online:
+        if preferred is not None and preferred.is_online and not preferred.is_cordoned:
             return preferred
         if not online:
             raise OSError(EIO, "all log directories are offline")
-        return min(online, key=lambda directory: self._log_count_of(directory.path))
+        open_ones = [directory for directory in online if not directory.is_cordoned]
+        return min(open_ones or online, key=lambda directory: self._log_count_of(directory.path))

@@ -5,7 +5,7 @@ node without any cannot start.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from random import Random
 from typing import overload
 from uuid import UUID
@@ -59,6 +59,13 @@ class LogDirectories(Sequence[LogDirectory]):
     @property
     def online(self) -> list[LogDirectory]:
         return [directory for directory in self._directories if directory.is_online]
+
+    def cordon(self, paths: Collection[str]) -> bool:
+        """New replicas go into the others, while there are some (KIP-1066); whether that is a change."""
+        before = [directory.is_cordoned for directory in self._directories]
+        for directory in self._directories:
+            directory.is_cordoned = directory.path in paths
+        return before != [directory.is_cordoned for directory in self._directories]
 
     @property
     def metadata_directory_id(self) -> UUID:

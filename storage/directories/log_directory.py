@@ -53,6 +53,7 @@ class LogDirectory:
         "error",
         "has_clean_shutdown",
         "id",
+        "is_cordoned",
         "moving_in",
         "path",
         "properties",
@@ -71,6 +72,8 @@ class LogDirectory:
         self.error: OSError | None = None
         self.properties: MetaProperties | None = None
         self.id = UUID(int=0)
+        # It takes no new replica (KIP-1066).
+        self.is_cordoned = False
         # Whether everything in it was closed at the last stop.
         self.has_clean_shutdown = False
         # How often a process has started on it.

@@ -137,7 +137,6 @@ ABSENT: Final = (
     ),
     Absent(
         mbeans=(
-            "kafka.log:type=LogManager,name=*Cordoned*",
             "kafka.server:type=DelayedRemoteListOffsetsMetrics,name=*",
             "kafka.server:type=*Share*",
             "kafka.server:type=BrokerTopicMetrics,name=*Share*",
@@ -148,7 +147,7 @@ ABSENT: Final = (
             "kafka.server:type=broker-metadata-metrics (ignored-static-voters)",
             "kafka.server:type=raft-metrics (uncommitted-voter-change)",
         ),
-        reason="Penstock has none of it: cordoned directories, tiered storage, "
+        reason="Penstock has none of it: tiered storage, "
         "groups of the share and streams protocols, and voters that change while the quorum runs.",
     ),
     Absent(

@@ -56,6 +56,14 @@ OFFLINE_DIRECTORIES: Final = value(
 DIRECTORY_OFFLINE: Final = value(
     "kafka.log:type=LogManager,name=LogDirectoryOffline", "1 for a log directory that has failed.", "logDirectory"
 )
+CORDONED_DIRECTORIES: Final = value(
+    "kafka.log:type=LogManager,name=CordonedLogDirectoryCount", "Log directories that take no new replica."
+)
+DIRECTORY_CORDONED: Final = value(
+    "kafka.log:type=LogManager,name=LogDirectoryCordoned",
+    "1 for a log directory that takes no new replica.",
+    "logDirectory",
+)
 FLUSH_TIME: Final = times(
     "kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs", "Syncs of logs, each with the files of one group."
 )

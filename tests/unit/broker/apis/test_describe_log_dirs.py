@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 class Directory:
     path: str
     is_online: bool = True
+    is_cordoned: bool = False
 
 
 class Volumes:

@@ -75,6 +75,7 @@ class World:
             rack=None,
             incarnation_id=UUID(int=1),
             directories=(UUID(int=1000),),
+            cordoned_directories=lambda: (),
             # The session would be asked for once in this test, at the most.
             heartbeat_interval_ms=3_600_000,
             on_replaced=self._on_replaced,

@@ -80,7 +80,7 @@ def test_the_same_seed_places_the_same_way() -> None:
     ("replication_factor", "fenced", "message"),
     [
         (0, (), "Invalid replication factor 0: the replication factor must be positive."),
-        (1, (1, 2), "All brokers are currently fenced."),
+        (1, (1, 2), "All brokers are currently fenced, or have all their log directories cordoned."),
         (
             3,
             (),

@@ -273,7 +273,8 @@ def test_without_a_live_broker_nothing_is_created() -> None:
     cluster.add_brokers(1, is_fenced=True)
     assert refused(cluster, topic("t")) == (
         ErrorCode.INVALID_REPLICATION_FACTOR,
-        "Unable to replicate the partition 1 time(s): All brokers are currently fenced.",
+        "Unable to replicate the partition 1 time(s): All brokers are currently fenced, "
+        "or have all their log directories cordoned.",
     )
 
 
