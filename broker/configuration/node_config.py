@@ -36,6 +36,8 @@ from .penstock_keys import (
     LOG_DIR_RESERVE_BYTES,
     LOG_LEVEL,
     LOG_LEVELS,
+    LOG_SCRUB_INTERVAL_MS,
+    LOG_SCRUB_IO_MAX_BYTES_PER_SECOND,
     METRICS_KEYS,
 )
 from .property_values import PropertyValues
@@ -119,6 +121,9 @@ class NodeConfig:
     log_cleaner_dedupe_buffer_size: int
     log_cleaner_io_max_bytes_per_second: float
     log_cleaner_backoff_ms: int
+    # 0: never.
+    log_scrub_interval_ms: int
+    log_scrub_io_max_bytes_per_second: int
 
     auto_create_topics_enable: bool
     delete_topic_enable: bool
@@ -252,6 +257,8 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         log_cleaner_dedupe_buffer_size=values.integer("log.cleaner.dedupe.buffer.size"),
         log_cleaner_io_max_bytes_per_second=values.number("log.cleaner.io.max.bytes.per.second"),
         log_cleaner_backoff_ms=values.integer("log.cleaner.backoff.ms"),
+        log_scrub_interval_ms=max(_at_least(values, LOG_SCRUB_INTERVAL_MS, -1), 0),
+        log_scrub_io_max_bytes_per_second=_at_least(values, LOG_SCRUB_IO_MAX_BYTES_PER_SECOND, 1),
         auto_create_topics_enable=values.boolean("auto.create.topics.enable"),
         delete_topic_enable=values.boolean("delete.topic.enable"),
         num_partitions=values.integer("num.partitions"),
@@ -367,6 +374,13 @@ def _reserve_bytes(values: PropertyValues) -> int:
     if reserve_bytes < -1:
         raise ConfigError(f"{LOG_DIR_RESERVE_BYTES} is {reserve_bytes}, but it is a number of bytes, or -1.")
     return reserve_bytes
+
+
+def _at_least(values: PropertyValues, key: str, least: int) -> int:
+    value = values.integer(key)
+    if value < least:
+        raise ConfigError(f"{key} is {value}, but it is at least {least}.")
+    return value
 
 
 def _log_level(values: PropertyValues) -> int:

@@ -13,6 +13,8 @@ from .penstock_keys import (
     CLUSTER_SECRET,
     LOG_DIR_RESERVE_BYTES,
     LOG_LEVEL,
+    LOG_SCRUB_INTERVAL_MS,
+    LOG_SCRUB_IO_MAX_BYTES_PER_SECOND,
     METRICS_KAFKA_EXPORTER,
     METRICS_PER_PARTITION,
 )
@@ -60,6 +62,13 @@ DOCUMENTATION: Final[Mapping[str, str]] = MappingProxyType(
         LOG_LEVEL: (
             "From which level on the node logs: FATAL, ERROR, WARN, INFO, DEBUG or TRACE (no line is below DEBUG). "
             "Administrators change single loggers later."
+        ),
+        LOG_SCRUB_INTERVAL_MS: (
+            "How often all closed segments of the node's logs are read and checked, from the begin of one round to the "
+            "next: bytes that are not read rot unseen. 0 or -1: never."
+        ),
+        LOG_SCRUB_IO_MAX_BYTES_PER_SECOND: (
+            "What such a round reads at most. It takes as long as that makes it, whatever log.scrub.interval.ms is."
         ),
         METRICS_KAFKA_EXPORTER: (
             "Whether metrics have committed offsets and lags of groups, and offsets of partitions, in the names "

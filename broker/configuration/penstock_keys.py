@@ -23,6 +23,8 @@ METRICS_KEYS: Final = frozenset({METRICS_KAFKA_EXPORTER, METRICS_PER_PARTITION})
 """Read when metrics are, from the configuration in effect."""
 BROKER_FAST_FENCING_ENABLE: Final = "broker.fast.fencing.enable"
 LOG_DIR_RESERVE_BYTES: Final = "log.dir.reserve.bytes"
+LOG_SCRUB_INTERVAL_MS: Final = "log.scrub.interval.ms"
+LOG_SCRUB_IO_MAX_BYTES_PER_SECOND: Final = "log.scrub.io.max.bytes.per.second"
 LOG_LEVEL: Final = "log.level"
 LOG_LEVELS: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -49,6 +51,8 @@ PENSTOCK_KEYS: Final[Mapping[str, PenstockKey]] = MappingProxyType(
         CLUSTER_CERTIFICATE_NAME: PenstockKey("", ConfigType.STRING),
         LOG_DIR_RESERVE_BYTES: PenstockKey("-1", ConfigType.LONG),
         LOG_LEVEL: PenstockKey("INFO", ConfigType.STRING),
+        LOG_SCRUB_INTERVAL_MS: PenstockKey("0", ConfigType.LONG),
+        LOG_SCRUB_IO_MAX_BYTES_PER_SECOND: PenstockKey("16777216", ConfigType.LONG),
         METRICS_KAFKA_EXPORTER: PenstockKey("false", ConfigType.BOOLEAN),
         METRICS_PER_PARTITION: PenstockKey("false", ConfigType.BOOLEAN),
     }

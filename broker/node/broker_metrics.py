@@ -22,6 +22,7 @@ from ..metrics.replica_reader import (
     StateReader,
     WaitingReader,
 )
+from ..metrics.scrub_reader import ScrubReader
 from ..metrics.telemetry_reader import TelemetryReader
 from ..metrics.topic_reader import TopicReader
 from ..timing.runtime import Runtime
@@ -63,6 +64,7 @@ def add_broker_metrics(
         ),
         CleanerReader(parts.cleaner, directories, runtime.loop.time),
         MoveReader(parts.mover),
+        ScrubReader(parts.scrubber),
         DirectoryReader(directories, parts.flush_times, metrics.watch.now_ms),
         WaitingReader(data_path.sessions, data_path.produces, data_path.fetches, data_path.deletes),
         StateReader(lambda: parts.lifecycle.state),

@@ -343,6 +343,7 @@ class Node:
         self._start_task("housekeeping of logs", parts.housekeeping.run())
         self._start_task("compaction of logs", parts.cleaner.run())
         self._start_task("moves between log directories", parts.mover.run())
+        self._start_task("scrubbing of logs", parts.scrubber.run())
         self._start_task("waiting for room", self._wait_for_room(parts))
         # Accept in the loop turn in which this broker is unfenced: a client that connects is served, and Metadata names
         # a broker that can be used.

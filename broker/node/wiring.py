@@ -11,15 +11,17 @@ from uuid import UUID
 
 from ...quorum.links.rules.peer_proof import PeerHello
 from ...storage.compaction.compactor import ExecutorCompactor
-from ...storage.compaction.worker_process import ProcessCompactor
 from ...storage.directories.flusher import Flusher
 from ...storage.directories.log_cleaner import LogCleaner, LogCleanerConfig
 from ...storage.directories.log_housekeeping import HousekeepingConfig, LogHousekeeping
 from ...storage.directories.log_manager import LogManager
 from ...storage.directories.log_mover import LogMover
+from ...storage.directories.log_scrubber import LogScrubber, LogScrubberConfig
 from ...storage.directories.rules.checkpoints import HIGH_WATERMARKS
 from ...storage.disk.files import DiskFiles, Files
 from ...storage.log.log import Log
+from ...storage.scrubbing.scrubber import ExecutorScrubber
+from ...storage.workers.worker_process import ProcessCompactor, ProcessScrubber, WorkerProcesses
 from ..apis.client_telemetry import connection_of
 from ..apis.describe_quorum import DescribeQuorum
 from ..cluster.controller_channel import ControllerChannel, NodeControllerChannel
@@ -83,6 +85,7 @@ class BrokerParts:
     housekeeping: LogHousekeeping
     cleaner: LogCleaner
     mover: LogMover
+    scrubber: LogScrubber
     peer_channels: Sequence[PeerChannel]
     admin_channel: PeerChannel
     """One of them: what operators ask of other brokers by way of this one."""
@@ -155,6 +158,11 @@ def wire_broker(
 
     def on_damage(partition: Partition) -> None:
         directories.recheck_replica(partition)
+
+    def on_scrubbed_damage(log: Log, offset: int) -> None:
+        partition = partitions.find(log.topic, log.partition)
+        if partition is not None and partition.log is log:
+            partition.check(offset, 1)
 
     def directory_id_of(partition: Partition) -> UUID:
         directory = logs.directories.directory_of(partition.log.directory)
@@ -230,15 +238,29 @@ def wire_broker(
         high_watermark_of=lambda log: _high_watermark(partitions, log),
         on_deleted=lambda log: partitions.on_retention(log.topic, log.partition),
     )
+    workers = WorkerProcesses(loop)
+    # Another process sees the machine's disks only.
+    has_workers = isinstance(files, DiskFiles)
+    scrubber = LogScrubber(
+        logs,
+        loop,
+        ProcessScrubber(workers) if has_workers else ExecutorScrubber(files, loop),
+        config=LogScrubberConfig(
+            log_scrub_interval_ms=config.log_scrub_interval_ms,
+            log_scrub_io_max_bytes_per_second=config.log_scrub_io_max_bytes_per_second,
+        ),
+        on_damage=on_scrubbed_damage,
+        on_repaired=lambda log: cleaner.retry(log),
+    )
     cleaner = LogCleaner(
         logs,
         files,
         loop,
-        # Another process sees the machine's disks only.
-        ProcessCompactor(loop) if isinstance(files, DiskFiles) else ExecutorCompactor(files, loop),
+        ProcessCompactor(workers) if has_workers else ExecutorCompactor(files, loop),
         config=lambda: _cleaner_config(configs.node_config),
         steady_clock_ms=runtime.steady_clock_ms,
         stable_offset_of=lambda log: log.last_stable_offset(_high_watermark(partitions, log)),
+        on_corrupt=scrubber.request,
     )
     mover = LogMover(
         logs,
@@ -300,6 +322,7 @@ def wire_broker(
         housekeeping=housekeeping,
         cleaner=cleaner,
         mover=mover,
+        scrubber=scrubber,
         peer_channels=peer_channels,
         admin_channel=admin_channel,
         handlers=handlers,

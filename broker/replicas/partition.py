@@ -16,6 +16,7 @@ from ...storage.log.log import Log
 from ...storage.log.rules.append_info import AppendInfo
 from ...storage.log.rules.record_batch import ProducedBatch
 from ...storage.log.rules.transaction_verification import TransactionVerification
+from ...storage.log.segment_scan import BadBatch
 from .rules.damage import FoundDamage
 from .rules.leader_state import Brokers
 from .rules.partition_state import PartitionState
@@ -341,6 +342,8 @@ class Partition:
     def read(self, start_offset: int, max_bytes: int, end_offset: int, min_one_batch: bool) -> FetchData:
         """`Log.read`, with errors as `with_storage_errors` raises them. Kafka: `Partition.fetchRecords`."""
         try:
+            if self.damage is not None:
+                end_offset, max_bytes = self._limit_to_undamaged(self.damage, start_offset, end_offset, max_bytes)
             return self.log.read(start_offset, max_bytes=max_bytes, end_offset=end_offset, min_one_batch=min_one_batch)
         except (OSError, CorruptData) as error:
             self.check(start_offset, min(max_bytes, CHECK_BYTES))
@@ -364,11 +367,23 @@ class Partition:
             return
         try:
             self.log.check(offset, size)
-        except (CorruptData, ReadError) as error:
+        except (CorruptData, ReadError, FileNotFoundError) as error:
+            if isinstance(error, BadBatch) and error.offset is not None:
+                offset = max(error.offset, self.log.log_start_offset)
             self._note_damage(FoundDamage(offset, size), error)
         except OSError:
             # Not about this file, e.g. too many open files; the failed read has reported it.
             pass
+
+    def _limit_to_undamaged(
+        self, damage: FoundDamage, start_offset: int, end_offset: int, max_bytes: int
+    ) -> tuple[int, int]:
+        """`end_offset` and `max_bytes` of a read that gives no damaged batch away. CorruptData, OSError."""
+        if start_offset < damage.offset:
+            return min(end_offset, damage.offset), max_bytes
+        max_bytes = min(max_bytes, CHECK_BYTES)
+        self.log.check(start_offset, max_bytes)
+        return end_offset, max_bytes
 
     def _note_damage(self, found: FoundDamage, reason: object) -> None:
         self.damage = found

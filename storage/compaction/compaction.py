@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 
 from ...protocol.batches import read_header
 from ..disk.files import Files
+from ..disk.rules.throttle import Throttle
 from ..log.rules.file_names import LOG, segment_file
 from .dirty_keys import find_latest_offsets
 from .rules.batch_filter import BatchFilter
 from .rules.cleaned_transactions import CleanedTransactions
 from .rules.job import CleanedSegment, Compacted, CompactionFigures, CompactionJob, SourceSegment
-from .rules.throttle import Throttle
 from .segment_groups import group_segments
 from .segment_writer import CleanedWriter, MeasuringWriter, SegmentWriter
 from .sources import Sources

@@ -5,10 +5,10 @@ from collections.abc import AsyncGenerator
 from typing import Protocol
 
 from ..disk.files import Files
+from ..disk.rules.throttle import Unthrottled
 from ..disk.shielded_call import run_unbroken
 from .compaction import compact
 from .rules.job import CleanedSegment, Compacted, CompactionJob
-from .rules.throttle import Unthrottled
 
 
 class Compactor(Protocol):

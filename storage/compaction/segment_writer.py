@@ -5,11 +5,11 @@ from typing import Final, Protocol
 
 from ...protocol.batches import BatchHeader, Buffer
 from ..disk.files import Files
+from ..disk.rules.throttle import Throttle
 from ..log.rules.aborted_transaction import AbortedTransaction
 from ..log.rules.config import LogConfig
 from ..log.rules.file_names import CLEANED, INDEX_SUFFIXES, LOG
 from ..log.segment import Segment
-from .rules.throttle import Throttle
 
 _WRITTEN_AT_ONCE_BYTES: Final = 1024 * 1024
 

@@ -5,6 +5,7 @@ from contextlib import suppress
 
 from ...protocol.ids import NO_LEADER_EPOCH
 from ..disk.files import Files
+from ..disk.rules.throttle import Throttle
 from ..log.index_file import CorruptIndex
 from ..log.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from ..log.rules.aborted_transaction import AbortedTransaction
@@ -13,7 +14,6 @@ from ..log.rules.record_batch import StoredBatch
 from ..log.segment_scan import BadBatch, scan
 from ..log.transaction_index import TransactionIndex
 from .rules.job import CompactionJob, SourceSegment
-from .rules.throttle import Throttle
 
 
 class Sources:

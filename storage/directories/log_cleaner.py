@@ -18,12 +18,12 @@ from ...protocol.errors import CorruptData
 from ..compaction.cleanable import Cleanable, find_cleanable, plan_compaction
 from ..compaction.compactor import Compactor
 from ..compaction.rules.job import CleanedSegment, Compacted, CompactionJob
-from ..compaction.worker_process import WorkerEnded
 from ..disk.files import Files
 from ..disk.rules.disk_errors import is_passing
 from ..disk.shielded_call import run_unbroken
 from ..log.log import Log
 from ..log.segment_swap import SwapSettled
+from ..workers.worker_process import WorkerEnded
 from .log_directory import LogDirectory
 from .log_manager import LogManager
 from .rules.checkpoints import CLEANER_OFFSETS, TopicPartition
@@ -63,8 +63,12 @@ class LogCleaner:
         config: Callable[[], LogCleanerConfig],
         steady_clock_ms: Callable[[], int],
         stable_offset_of: Callable[[Log], int],
+        on_corrupt: Callable[[Log], None] = lambda _: None,
     ) -> None:
-        """`stable_offset_of` is the last stable offset of a log: below it nothing is cut, or still undecided, ever."""
+        """`stable_offset_of` is the last stable offset of a log: below it nothing is cut, or still undecided, ever.
+
+        `on_corrupt` is to look at a log in which something is corrupt, and to call `retry` when that is repaired.
+        """
         self._manager = manager
         self._files = files
         self._loop = loop
@@ -72,6 +76,7 @@ class LogCleaner:
         self._config = config
         self._steady_clock_ms = steady_clock_ms
         self._stable_offset_of = stable_offset_of
+        self._on_corrupt = on_corrupt
         self._in_progress: set[TopicPartition] = set()
         self._uncleanable: dict[Log, str] = {}
         # How many workers have ended while they compacted it, since one came to its end.
@@ -288,6 +293,12 @@ class LogCleaner:
             del self._ended_workers[log]
         self._uncleanable[log] = str(error)
         logger.error("Uncleanable log: partition=%s reason=%s", log.name, error)
+        if isinstance(error, CorruptData):
+            self._on_corrupt(log)
+
+    def retry(self, log: Log) -> None:
+        """What made it uncleanable may be gone."""
+        self._uncleanable.pop(log, None)
 
     def _is_present(self, log: Log) -> bool:
         return self._manager.get(log.topic, log.partition) is log

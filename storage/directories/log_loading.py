@@ -73,6 +73,8 @@ class PostponedLog:
     settings: OpenSettings
     # How many times in a row a read failed.
     failed_reads: int = 0
+    # Where it is to end, however much of it is found to be intact: no CRC covers all that may be damaged.
+    cut_offset: int | None = None
 
     def after(self, error: OSError) -> Self | None:
         """The next try after this one failed, None when the log is to count as one that cannot be read.

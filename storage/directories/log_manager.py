@@ -11,6 +11,7 @@ import logging
 from asyncio import AbstractEventLoop
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from errno import EIO
 from functools import partial
@@ -314,7 +315,7 @@ class LogManager:
         directory.unopened.add(key)
         folder = LogFolder(path=log.directory, topic=topic, partition=partition, topic_id=log.topic_id)
         settings = self._open_settings({topic: log.config}, is_clean=False)
-        postponed = PostponedLog(directory=directory, folder=folder, settings=settings)
+        postponed = PostponedLog(directory=directory, folder=folder, settings=settings, cut_offset=damage_offset)
         self.offline.postpone(key, _being_repaired(key), postponed)
         return True
 
@@ -509,6 +510,10 @@ class LogManager:
             self.offline.fail(key, directory.error)
         elif isinstance(log, Log):
             self._add(log)
+            if opening.cut_offset is not None:
+                # A cut that fails leaves a damaged log, which is cut again.
+                with suppress(OSError, CorruptData):
+                    self.truncate({log: opening.cut_offset})
             if log.damage is not None:
                 logger.error("Log is damaged: partition=%s damage=%s", log.name, log.damage)
         elif isinstance(log, CorruptData) or (later := opening.after(log)) is None:

@@ -58,6 +58,11 @@ class IndexFile:
                 first, second = self._entry.unpack(self._read(slot, 1))
         return first, second
 
+    def entries(self) -> list[tuple[int, int]]:
+        """All of them."""
+        written = self._read(0, self._written) if self._written else b""
+        return [(first, second) for first, second in self._entry.iter_unpack(written + bytes(self._pending))]
+
     def append(self, first: int, second: int) -> None:
         """Never touches the file, so what is in the log cannot fail to be indexed."""
         self._pending += self._entry.pack(first, second)

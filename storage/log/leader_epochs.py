@@ -12,13 +12,17 @@ there. So the epoch of the last deleted batch is remembered, in the file too, as
 first; Apache Kafka drops it when it loads the file, as it starts below the log.
 """
 
+import logging
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from typing import Final
 
 from ...protocol.errors import CorruptData
 from ...protocol.ids import NO_LEADER_EPOCH, LeaderEpoch
 from ..disk.files import Files
 from .rules.file_names import LEADER_EPOCH_CHECKPOINT
+
+logger = logging.getLogger(__name__)
 
 _VERSION: Final = "0"
 
@@ -67,6 +71,11 @@ class LeaderEpochs:
         self.latest_epoch = LeaderEpoch(epoch)
         self._epochs.append(self.latest_epoch)
         self._starts.append(start_offset)
+
+    def epoch_of(self, offset: int) -> LeaderEpoch | None:
+        """Of the batch at `offset`; None where that is not known."""
+        slot = bisect_right(self._starts, offset) - 1
+        return None if slot < 0 else self._epochs[slot]
 
     def end_offset_for(self, epoch: LeaderEpoch, log_end_offset: int) -> tuple[LeaderEpoch, int] | None:
         """(the largest epoch ≤ `epoch` known here, its end offset), or None when that cannot be told.
@@ -129,6 +138,13 @@ class LeaderEpochs:
         self._starts[:] = other._starts
         self.latest_epoch = other.latest_epoch
 
+    def replace_below(self, end_offset: int, entries: Sequence[tuple[int, int]]) -> None:
+        """What is known below `end_offset` was damaged: that are `entries`."""
+        behind = [(epoch, start) for epoch, start in self.entries if start >= end_offset]
+        self.clear()
+        for epoch, start_offset in (*entries, *behind):
+            self.assign(epoch, start_offset)
+
     def clear(self) -> None:
         self._before = None
         self.truncate_from_end(0)
@@ -162,5 +178,6 @@ def read_leader_epochs(files: Files, directory: str) -> tuple[tuple[LeaderEpoch,
         return None
     try:
         return decode_leader_epochs(files.read(path), path)
-    except CorruptData:
+    except CorruptData as error:
+        logger.warning("Rebuilding leader epochs: %s", error)
         return None

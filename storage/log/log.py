@@ -28,6 +28,7 @@ from ...protocol.ids import LeaderEpoch, TopicId
 from ..disk.disk_room import DiskRoom
 from ..disk.files import Files
 from ..disk.rules.disk_errors import is_passing
+from .batch_check import check_batches
 from .file_slice import NOTHING, FetchData
 from .leader_epochs import LeaderEpochs, read_leader_epochs
 from .leftover_files import tidy
@@ -380,7 +381,12 @@ class Log(TruncatableLog):
 
     def check(self, offset: int, size: int) -> None:
         """Read `size` bytes of batches from `offset` on, waiting, and check each. CorruptData, OSError."""
-        self._segments.check(offset, size)
+        gaps = self._config.is_compacted
+        check_batches(self._segments, offset, size, self.leader_epochs, self.log_end_offset, may_have_gaps=gaps)
+
+    def remove_snapshot(self, offset: int) -> None:
+        """The producer snapshot at `offset` is not intact: one before it, and the batches, say the same. OSError."""
+        self._snapshots.remove(offset)
 
     def offset_for_timestamp(self, timestamp_ms: int, end_offset: int) -> TimestampOffset | None:
         """The first record below `end_offset` whose timestamp is at least `timestamp_ms`."""

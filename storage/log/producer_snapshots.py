@@ -23,6 +23,7 @@ of the log says the same. It is synced with the segment that it ends, and at the
 no other file has the producers in it.
 """
 
+import logging
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from struct import Struct
@@ -38,6 +39,8 @@ from ..disk.rules.disk_errors import ReadError, is_passing
 from .rules.file_names import PRODUCER_SNAPSHOT, segment_file
 from .rules.producer_entry import RETAINED_BATCHES, BatchMetadata, ProducerEntry, first_sequence_of
 from .rules.producer_state import ProducerState
+
+logger = logging.getLogger(__name__)
 
 _VERSION: Final = 1
 _HEADER: Final = Struct(">hI")
@@ -275,7 +278,8 @@ class ProducerSnapshots:
         path = self.path(offset)
         try:
             return decode_snapshot(self._files.read(path), path)
-        except CorruptData:
+        except CorruptData as error:
+            logger.warning("Removing damaged producer snapshot: %s", error)
             return None
 
     def remove_strays(self, base_offsets: Iterable[int]) -> None:

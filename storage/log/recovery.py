@@ -16,6 +16,7 @@ It begins earlier where an index is missing, or a transaction index is corrupt. 
 indexes can is split before (`segment_split.py`).
 """
 
+import logging
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -46,6 +47,8 @@ from .segment import Segment
 from .segment_scan import BadBatch, scan
 from .segment_split import OffsetOverflow, is_beyond, overflow
 from .segments import Segments
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +220,8 @@ def _without_transaction_index(log: LoadedLog) -> list[Segment]:
         if f"{segment.base_offset:020d}{TRANSACTION_INDEX}" in log.names:
             try:
                 segment.transaction_index.check()
-            except CorruptIndex:
+            except CorruptIndex as error:
+                logger.warning("Rebuilding damaged index: %s", error)
                 untold.append(segment)
     return untold
 

@@ -4,6 +4,7 @@ Only the last segment of a log, the active one, is appended to. For it the place
 memory: readers at the tail, which most are, find their offset without touching a file.
 """
 
+import logging
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -22,6 +23,8 @@ from .rules.file_names import DELETED, INDEX_SUFFIXES, LOG, OFFSET_INDEX, TIME_I
 from .segment_scan import BadBatch, scan
 from .time_index import TimeIndex
 from .transaction_index import TransactionIndex
+
+logger = logging.getLogger(__name__)
 
 # Batches whose place is kept in memory, at 12 bytes each; half of them go when it is full.
 _RECENT_BATCHES: Final = 64
@@ -374,6 +377,19 @@ class Segment:
 
     def _locate_by_index(self, offset: int) -> Place | None:
         position = self.offset_index.lookup(offset)
+        try:
+            return self._walk_to(offset, position)
+        except CorruptData as error:
+            if position == 0:
+                raise
+            # Is it the batch, or does none begin there?
+            place = self._walk_to(offset, 0)
+            self.rebuild_misleading_index(error)
+            return place
+
+    def _walk_to(self, offset: int, position: int) -> Place | None:
+        """The first batch that ends at or after `offset`, from `position` on, where one begins before it."""
+        is_indexed = position > 0
         end = self.size_bytes
         file = self.file
         while position + HEADER_SIZE <= end:
@@ -384,6 +400,10 @@ class Segment:
                 raise CorruptData(f"{file.path} is shorter than the {end} bytes it should have")
             while position <= last:
                 base_offset, length, last_offset_delta = _PLACE.unpack_from(buffer, position - start)
+                if is_indexed:
+                    is_indexed = False
+                    if not self.base_offset <= base_offset <= offset:
+                        raise CorruptIndex(f"{file.path} at {position}: offset {base_offset} cannot lead to {offset}")
                 if length < HEADER_SIZE - LENGTH_OVERHEAD:
                     raise CorruptData(f"{file.path} at {position}: a batch of the impossible length {length}")
                 if base_offset + last_offset_delta >= offset:
@@ -414,11 +434,16 @@ class Segment:
             self._time_index = TimeIndex(self._files, self.path(TIME_INDEX), self.base_offset)
             self._offset_index.check(self.size_bytes)
             self._time_index.check()
-        except CorruptIndex:
-            self.rebuild_indexes()
+        except CorruptIndex as error:
+            self.rebuild_misleading_index(error)
         self._is_index_full = self.offset_index.is_full(self.max_index_bytes) or self.time_index.is_full(
             self.max_index_bytes
         )
+
+    def rebuild_misleading_index(self, error: CorruptData) -> None:
+        """No batch begins where the offset index says, or another one. CorruptData, OSError."""
+        logger.warning("Rebuilding damaged index: path=%s reason=%s", self.path(OFFSET_INDEX), error)
+        self.rebuild_indexes()
 
     def rebuild_indexes(self) -> None:
         """Make offset and time index anew from the batches; the transaction index needs producer state and stays."""
@@ -436,16 +461,15 @@ class Segment:
         try:
             for batch in scan(self.file, 0, size):
                 if batch.header.last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
-                    raise BadBatch(
-                        f"{self.file.path} at {batch.position}: offset {batch.header.last_offset} is too far from "
-                        f"{self.base_offset}",
-                        batch.position,
-                    )
+                    raise BadBatch(f"{self.file.path} at {batch.position}: its offset is too large", batch.position)
                 self.note_batch(batch.header.size_bytes, batch.header.last_offset, batch.header.records_timestamp)
                 self.write_indexes_when_due()
         finally:
-            # A batch that is not intact does not make the file shorter.
-            self.size_bytes = size
+            if self.size_bytes != size:
+                # A batch that is not intact does not make the file shorter, nor the one before it longer.
+                self.size_bytes = size
+                del self._recent_offsets[:]
+                del self._recent_positions[:]
         # A loss of power must not leave less of them: an index that is merely short looks like any other.
         self.sync_indexes()
 

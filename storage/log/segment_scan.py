@@ -19,6 +19,8 @@ class BadBatch(CorruptData):
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
         self.position = position
+        self.offset: int | None = None
+        """Up to there the batches are intact, where that is known."""
 
 
 def scan(

@@ -14,7 +14,6 @@ from .rules.aborted_transaction import AbortedTransaction
 from .rules.config import LogConfig
 from .rules.file_names import LOG, segment_file
 from .segment import Segment
-from .segment_scan import BadBatch, scan
 
 
 class Segments:
@@ -104,27 +103,6 @@ class Segments:
         if found.file.is_suspect:
             found.probe()
         return FetchData((found,), size)
-
-    def check(self, offset: int, size: int) -> None:
-        """Read the batches from the one with `offset` on, `size` bytes of them at least or to the end of its segment.
-
-        BadBatch at the first that is not whole and in order, or does not have its CRC; CorruptData, OSError.
-        """
-        segment = self._list[self.slot_of(offset)]
-        next_offset = segment.base_offset
-        for batch in scan(segment.file, segment.offset_index.lookup(offset), segment.size_bytes, verify=True):
-            header = batch.header
-            if not next_offset <= header.base_offset <= header.last_offset:
-                raise BadBatch(
-                    f"{segment.file.path} at {batch.position}: offsets {header.base_offset} to {header.last_offset} "
-                    f"cannot follow {next_offset - 1}",
-                    batch.position,
-                )
-            next_offset = header.next_offset
-            if next_offset > offset:
-                size -= header.size_bytes
-                if size <= 0:
-                    return
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Those that have records in [start_offset, end_offset)."""

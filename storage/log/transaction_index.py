@@ -13,6 +13,7 @@ The newest entries wait in memory, as those of `index_file.py` do: what is in th
 them is harmless, because recovery makes the index of the active segment anew.
 """
 
+from collections.abc import Sequence
 from struct import Struct
 from typing import Final
 
@@ -54,6 +55,14 @@ class TransactionIndex:
         self._pending.append(transaction)
         if self._entries is not None:
             self._entries.append(transaction)
+
+    def replace(self, transactions: Sequence[AbortedTransaction]) -> None:
+        """These are all, in offset order. OSError leaves what there was."""
+        data = b"".join(_ENTRY.pack(_VERSION, *transaction) for transaction in transactions)
+        self.close()
+        self._files.write_atomically(self._path, data)
+        self._pending = []
+        self._entries = list(transactions)
 
     @property
     def is_write_due(self) -> bool:

@@ -7,9 +7,9 @@ from ...protocol.errors import CorruptData
 from ..compaction.cleanable import find_cleanable, plan_compaction
 from ..compaction.compaction import compact
 from ..compaction.rules.job import Compacted
-from ..compaction.rules.throttle import Unthrottled
 from ..directories.rules.checkpoints import CLEANER_OFFSETS
 from ..disk.files import Files
+from ..disk.rules.throttle import Unthrottled
 from ..log.log import Log
 from ..log.rules.config import LogConfig
 from ..log.rules.file_names import DELETED

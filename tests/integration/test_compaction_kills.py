@@ -121,7 +121,7 @@ def workers() -> set[ProcessId]:
                 environment = (folder / "environ").read_bytes().split(b"\0")
             except (FileNotFoundError, ProcessLookupError, PermissionError):
                 continue
-            if b"penstock.storage.compaction.worker" in command and _MARK.encode() in environment:
+            if b"penstock.storage.workers.worker" in command and _MARK.encode() in environment:
                 found.add(process)
     return found
 

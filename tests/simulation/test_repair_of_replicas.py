@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import pytest
 from memory_node import end_offset
 from replicating_nodes import TOPIC, World, create, leads, produce_some, run
@@ -10,8 +13,10 @@ from waiting import loop_until
 from penstock.broker.node import assignments_manager
 from penstock.broker.replicas.partition import Partition
 from penstock.protocol.batches import HEADER_SIZE
+from penstock.protocol.errors import KafkaError
 from penstock.quorum.metadata.image import PartitionRegistration
 from penstock.storage.directories.rules.checkpoints import RECOVERY_POINTS
+from penstock.storage.scrubbing.rules.scrub_job import DamagedPart
 
 FOLDER = f"/data/{TOPIC}-0"
 SEGMENT = f"{FOLDER}/{0:020d}.log"
@@ -163,5 +168,90 @@ def test_damaged_replica_that_may_be_the_last_with_the_records_stays_as_it_is() 
         await loop_until(lambda: registration(world).leader in (-1, 2), "no other leader")
         assert world.hosted(2) is None
         assert world.stored(2) == rotten
+
+    run(scenario)
+
+
+async def make_segments(world: World, *replicas: int) -> None:
+    """Ten batches, each in a segment of its own, the last of them active; the first replica leads."""
+    async with world.asking(replicas[0]) as leader:
+        await create(leader, *replicas)
+        for node_id in replicas:
+            await loop_until(partial(is_hosted, world, node_id), "replica")
+            log = hosted(world, node_id).log
+            log.config = replace(log.config, segment_bytes=100)
+        await produce_some(leader, BATCHES)
+    await world.wait_equal(*replicas)
+    assert hosted(world, replicas[0]).log.segment_count == BATCHES
+
+
+def is_hosted(world: World, node_id: int) -> bool:
+    return world.hosted(node_id) is not None
+
+
+def flip(world: World, node_id: int, offset: int, position: int) -> None:
+    world.disks[node_id].flip_bit(f"{FOLDER}/{offset:020d}.log", position, 1)
+
+
+# In a record, and in the leader epoch, which no CRC covers.
+@pytest.mark.parametrize("position", [HEADER_SIZE + 3, 15])
+@pytest.mark.parametrize("damaged", [2, 3], ids=["leader", "follower"])
+def test_damage_that_only_scrubbing_reads_is_repaired(damaged: int, position: int) -> None:
+    async def scenario(world: World) -> None:
+        await make_segments(world, 2, 3)
+        whole = contents(world, 2)
+        flip(world, damaged, 3, position)
+        assert contents(world, damaged) != whole
+        scrubber = world.nodes[damaged].parts.scrubber
+        await scrubber.scrub_all()
+        assert scrubber.figures.findings == {DamagedPart.BATCHES: 1}
+        await loop_until(lambda: contents(world, damaged) == whole, "repaired log")
+        await world.wait_in_sync(2, 3)
+        await world.wait_equal(2, 3)
+        assert hosted(world, damaged).damage is None
+
+    run(scenario)
+
+
+def contents(world: World, node_id: int) -> bytes:
+    """Of all segments, leader epochs included."""
+    files = world.disks[node_id]
+    return b"".join(
+        bytes(files.look(f"{FOLDER}/{name}") or b"") for name in files.look_into(FOLDER) if name.endswith(".log")
+    )
+
+
+def test_a_log_that_damage_made_uncleanable_is_repaired_and_compacted() -> None:
+    async def scenario(world: World) -> None:
+        await make_segments(world, 2, 3)
+        partition = hosted(world, 3)
+        partition.log.config = replace(partition.log.config, cleanup_policy=frozenset({"compact"}))
+        flip(world, 3, 3, HEADER_SIZE + 3)
+        cleaner = world.nodes[3].parts.cleaner
+        await cleaner.clean_dirtiest()
+        assert list(cleaner.uncleanable) == [f"{TOPIC}-0"]
+        await loop_until(lambda: world.hosted(3) not in (None, partition), "reopened log")
+        await world.wait_in_sync(2, 3)
+        assert not cleaner.uncleanable
+        await world.wait_equal(2, 3)
+
+    run(scenario)
+
+
+def test_what_is_damaged_is_not_read_while_nothing_can_replace_it() -> None:
+    async def scenario(world: World) -> None:
+        await make_segments(world, 2)
+        flip(world, 2, 3, HEADER_SIZE + 3)
+        await world.nodes[2].parts.scrubber.scrub_all()
+        partition = hosted(world, 2)
+        assert partition.damage is not None
+        assert partition.damage.offset == 3
+        for offset in (0, 1, 2, 4, 5, 9):
+            data = partition.read(offset, 1000, BATCHES, True)
+            assert b"".join(piece.read(0, piece.size) for piece in data.slices)
+        with pytest.raises(KafkaError):
+            partition.read(3, 1000, BATCHES, True)
+        async with world.asking(2) as leader:
+            await produce_some(leader, 1)
 
     run(scenario)

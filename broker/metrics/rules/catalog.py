@@ -13,6 +13,7 @@ from . import (
     process_metrics,
     quorum_metrics,
     replica_metrics,
+    scrub_metrics,
     telemetry_metrics,
     traffic_metrics,
 )
@@ -22,6 +23,7 @@ MODULES: Final = (
     traffic_metrics,
     replica_metrics,
     cleaner_metrics,
+    scrub_metrics,
     coordinator_metrics,
     lag_metrics,
     quorum_metrics,

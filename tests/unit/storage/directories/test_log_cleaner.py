@@ -18,14 +18,14 @@ from penstock.protocol.batches import iterate_headers
 from penstock.protocol.records import Record, read_records, write_batch
 from penstock.storage.compaction.compaction import compact
 from penstock.storage.compaction.rules.job import CleanedSegment, Compacted, CompactionJob
-from penstock.storage.compaction.rules.throttle import Unthrottled
-from penstock.storage.compaction.worker_process import WorkerEnded
 from penstock.storage.directories.log_cleaner import LogCleaner, LogCleanerConfig
 from penstock.storage.directories.rules.checkpoints import CLEANER_OFFSETS
+from penstock.storage.disk.rules.throttle import Unthrottled
 from penstock.storage.log.log import Log
 from penstock.storage.log.rules.config import LogConfig
 from penstock.storage.log.rules.control_records import write_end_transaction_marker
 from penstock.storage.log.rules.transaction_verification import UNVERIFIED
+from penstock.storage.workers.worker_process import WorkerEnded
 
 COMPACTED = LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=400, min_cleanable_dirty_ratio=0.5)
 
@@ -62,6 +62,7 @@ class Fixture:
         self.stable_offsets: dict[Log, int] = {}
         disk.config = COMPACTED
         disk.start()
+        self.corrupt: list[Log] = []
         self.cleaner = LogCleaner(
             disk.manager,
             disk.files,
@@ -70,6 +71,7 @@ class Fixture:
             config=lambda: self.config,
             steady_clock_ms=lambda: disk.now_ms,
             stable_offset_of=lambda log: self.stable_offsets.get(log, log.log_end_offset),
+            on_corrupt=self.corrupt.append,
         )
 
     def clean(self) -> bool:
@@ -265,8 +267,13 @@ def test_a_damaged_log_is_named_and_harms_no_other(
         assert list(it.cleaner.uncleanable) == ["damaged-0"]
         assert "Uncleanable log: partition=damaged-0" in caplog.text
         assert reason in it.cleaner.uncleanable["damaged-0"]
+        assert it.corrupt == [damaged]
         assert len(offsets(good)) < 30
         assert not [name for name in it.disk.names(damaged.directory) if "cleaned" in name]
+        it.disk.files.flip_bit("/data/damaged-0/00000000000000000000.log", position, 3)
+        it.cleaner.retry(damaged)
+        assert it.clean()
+        assert not it.cleaner.uncleanable
 
 
 def test_a_worker_that_is_killed_is_followed_by_another_but_not_for_ever(caplog: pytest.LogCaptureFixture) -> None:

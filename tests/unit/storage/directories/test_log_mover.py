@@ -330,6 +330,7 @@ def test_the_process_may_end_at_every_step(is_power_lost: bool) -> None:
 def test_a_log_that_compaction_has_left_empty_at_its_end_is_copied_up_to_there() -> None:
     """As Apache Kafka's cleaner may leave it: the last batches of a log are gone, its end is where it was."""
     with moving_disk() as it:
+        it.disk.config = it.log.config = replace(it.disk.config, cleanup_policy=frozenset({"compact"}))
         it.append(20)
         it.log.end_in_gap(30, it.disk.now_ms)
         it.append(1)

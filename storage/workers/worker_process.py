@@ -1,14 +1,15 @@
-"""Compaction in processes of its own: started when there is work, stopped when there has been none for a minute."""
+"""Work on logs in processes beside the node, started when there is some, stopped when there was none for a minute."""
 
 import asyncio
 import os
 import signal
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Final
 
-from .rules.job import CleanedSegment, Compacted, CompactionJob
+from ..compaction.rules.job import CleanedSegment, Compacted, CompactionJob
+from ..scrubbing.rules.scrub_job import Finding, Scrubbed, ScrubJob
 from .rules.work_order import ANSWERS, ENCODER, WorkAnswer, WorkOrder, to_exception
 
 IDLE_S: Final = 60.0
@@ -19,33 +20,27 @@ class WorkerEnded(Exception):  # noqa: N818 - the project's word for it
     """The worker ended in the middle of its work: it was killed, for want of memory perhaps, or could not start."""
 
 
-class ProcessCompactor:
-    """A `Compactor`. As many processes as compactions are asked for at a time."""
+class WorkerProcesses:
+    """As many as orders are given at a time."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._idle: list[tuple[asyncio.subprocess.Process, asyncio.TimerHandle]] = []
         self._ending: set[asyncio.Task[None]] = set()
 
-    async def compact(
-        self, job: CompactionJob, *, bytes_per_s: float
-    ) -> AsyncGenerator[CleanedSegment | Compacted, None]:
-        """Raises what `compaction.compact` does, and WorkerEnded."""
+    async def carry_out(self, order: WorkOrder) -> AsyncGenerator[WorkAnswer, None]:
+        """The answers, the last of which ends the order. Raises what the work does, and WorkerEnded. Closed, or
+        cancelled, the process is killed."""
         process = await self._take()
         is_at_rest = False
         try:
-            await _send(process, WorkOrder(job=job, bytes_per_s=bytes_per_s))
-            while True:
+            await _send(process, order)
+            while not is_at_rest:
                 answer = await _receive(process)
-                if answer.cleaned is not None:
-                    yield answer.cleaned
-                    continue
-                is_at_rest = True
+                is_at_rest = answer.cleaned is None and answer.finding is None
                 if answer.failure is not None:
                     raise to_exception(answer.failure)
-                assert answer.compacted is not None
-                yield answer.compacted
-                return
+                yield answer
         finally:
             if is_at_rest:
                 self._idle.append((process, self._loop.call_later(IDLE_S, self._end_idle, process)))
@@ -53,6 +48,7 @@ class ProcessCompactor:
                 await _kill(process)
 
     async def close(self) -> None:
+        """Ends those that have nothing to do."""
         while self._idle:
             process, timer = self._idle.pop()
             timer.cancel()
@@ -77,7 +73,7 @@ class ProcessCompactor:
                 limit=_ANSWER_BYTES_MAX,
             )
         except OSError as error:
-            raise WorkerEnded(f"no compaction worker could be started: {error}") from error
+            raise WorkerEnded(f"no worker could be started: {error}") from error
 
     def _end_idle(self, process: asyncio.subprocess.Process) -> None:
         self._idle = [(one, timer) for one, timer in self._idle if one is not process]
@@ -86,13 +82,51 @@ class ProcessCompactor:
         ending.add_done_callback(self._ending.discard)
 
 
+class ProcessCompactor:
+    """A `Compactor`."""
+
+    def __init__(self, workers: WorkerProcesses) -> None:
+        self._workers = workers
+
+    async def compact(
+        self, job: CompactionJob, *, bytes_per_s: float
+    ) -> AsyncGenerator[CleanedSegment | Compacted, None]:
+        """Raises what `compaction.compact` does, and WorkerEnded."""
+        async with aclosing(self._workers.carry_out(WorkOrder(compaction=job, bytes_per_s=bytes_per_s))) as answers:
+            async for answer in answers:
+                result = answer.cleaned or answer.compacted
+                assert result is not None, "what a compaction answers"
+                yield result
+
+    async def close(self) -> None:
+        await self._workers.close()
+
+
+class ProcessScrubber:
+    """A `Scrubber`."""
+
+    def __init__(self, workers: WorkerProcesses) -> None:
+        self._workers = workers
+
+    async def scrub(self, job: ScrubJob, *, bytes_per_s: float) -> AsyncGenerator[Finding | Scrubbed, None]:
+        """Raises what `scrub.scrub` does, and WorkerEnded."""
+        async with aclosing(self._workers.carry_out(WorkOrder(scrub=job, bytes_per_s=bytes_per_s))) as answers:
+            async for answer in answers:
+                result = answer.finding or answer.scrubbed
+                assert result is not None, "what a scrub answers"
+                yield result
+
+    async def close(self) -> None:
+        await self._workers.close()
+
+
 async def _send(process: asyncio.subprocess.Process, order: WorkOrder) -> None:
     assert process.stdin is not None
     try:
         process.stdin.write(ENCODER.encode(order) + b"\n")
         await process.stdin.drain()
     except ConnectionError as error:
-        raise WorkerEnded("the compaction worker ended before it began") from error
+        raise WorkerEnded("the worker ended before it began") from error
 
 
 async def _receive(process: asyncio.subprocess.Process) -> WorkAnswer:
@@ -101,7 +135,7 @@ async def _receive(process: asyncio.subprocess.Process) -> WorkAnswer:
     if line.endswith(b"\n"):
         return ANSWERS.decode(line)
     status = await process.wait()
-    raise WorkerEnded(f"the compaction worker ended with status {status}")
+    raise WorkerEnded(f"the worker ended with status {status}")
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:

@@ -1,4 +1,4 @@
-"""Compaction in a process of its own: what comes back, and how it ends."""
+"""Compaction and scrubbing in a process beside the node: what comes back, and how it ends."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from penstock.protocol.errors import CorruptData
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.compaction.cleanable import find_cleanable, plan_compaction
 from penstock.storage.compaction.rules.job import CleanedSegment, Compacted, CompactionJob
-from penstock.storage.compaction.worker_process import ProcessCompactor, WorkerEnded
 from penstock.storage.disk.files import DiskFiles
 from penstock.storage.log.log import Log
 from penstock.storage.log.rules.config import LogConfig
+from penstock.storage.scrubbing.rules.scrub_job import DamagedPart, Finding, Scrubbed, ScrubJob, ScrubSegment
+from penstock.storage.workers.worker_process import ProcessCompactor, ProcessScrubber, WorkerEnded, WorkerProcesses
 
 NOW_MS = 1_700_000_000_000
 FAST = 1e12
@@ -57,7 +58,7 @@ def test_a_job_goes_there_and_its_result_comes_back(tmp_path: Path) -> None:
     job = job_in(tmp_path / "t-0")
 
     async def scenario() -> None:
-        compactor = ProcessCompactor(asyncio.get_running_loop())
+        compactor = ProcessCompactor(WorkerProcesses(asyncio.get_running_loop()))
         *cleaned, compacted = await all_of(compactor.compact(job, bytes_per_s=FAST))
         # One process does one after the other.
         assert await all_of(compactor.compact(job, bytes_per_s=FAST)) == [*cleaned, compacted]
@@ -82,7 +83,7 @@ def test_what_went_wrong_there_is_raised_here(tmp_path: Path) -> None:
     data = bytearray(log.read_bytes())
 
     async def scenario() -> None:
-        compactor = ProcessCompactor(asyncio.get_running_loop())
+        compactor = ProcessCompactor(WorkerProcesses(asyncio.get_running_loop()))
         data[100] ^= 1
         log.write_bytes(data)
         with pytest.raises(CorruptData, match="at 71"):
@@ -99,7 +100,7 @@ def test_a_worker_that_is_killed_is_told_of_and_another_does_the_next_job(tmp_pa
     job = job_in(tmp_path / "t-0")
 
     async def scenario() -> None:
-        compactor = ProcessCompactor(asyncio.get_running_loop())
+        compactor = ProcessCompactor(WorkerProcesses(asyncio.get_running_loop()))
         # So slow that it is still at it.
         running = asyncio.ensure_future(all_of(compactor.compact(job, bytes_per_s=100)))
         await loop_until(children)
@@ -117,7 +118,7 @@ def test_cancelled_it_writes_nothing_any_more(tmp_path: Path) -> None:
     job = job_in(tmp_path / "t-0")
 
     async def scenario() -> None:
-        compactor = ProcessCompactor(asyncio.get_running_loop())
+        compactor = ProcessCompactor(WorkerProcesses(asyncio.get_running_loop()))
         running = asyncio.ensure_future(all_of(compactor.compact(job, bytes_per_s=100)))
         await loop_until(children)
         running.cancel()
@@ -133,10 +134,50 @@ def test_who_does_not_want_the_rest_ends_it(tmp_path: Path) -> None:
     job = job_in(tmp_path / "t-0")
 
     async def scenario() -> None:
-        compactor = ProcessCompactor(asyncio.get_running_loop())
+        compactor = ProcessCompactor(WorkerProcesses(asyncio.get_running_loop()))
         async with aclosing(compactor.compact(job, bytes_per_s=FAST)) as results:
             assert isinstance(await anext(results), CleanedSegment)
         assert not children()
         await compactor.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_scrub_goes_there_and_what_it_finds_comes_back(tmp_path: Path) -> None:
+    job = job_in(tmp_path / "t-0")
+    scrub_job = ScrubJob(
+        directory=job.directory,
+        segments=tuple(ScrubSegment(one.base_offset, one.size_bytes) for one in job.segments),
+        end_offset=job.end_offset,
+        log_start_offset=0,
+        leader_epochs=((0, 0),),
+        index_interval_bytes=4096,
+        may_have_gaps=True,
+    )
+    log = tmp_path / "t-0" / f"{0:020d}.log"
+    data = bytearray(log.read_bytes())
+
+    async def results(scrubber: ProcessScrubber) -> list[Finding | Scrubbed]:
+        async with aclosing(scrubber.scrub(scrub_job, bytes_per_s=FAST)) as found:
+            return [result async for result in found]
+
+    async def scenario() -> None:
+        workers = WorkerProcesses(asyncio.get_running_loop())
+        scrubber = ProcessScrubber(workers)
+        (scrubbed,) = await results(scrubber)
+        read_bytes = sum(one.size_bytes for one in job.segments)
+        assert scrubbed == Scrubbed(segment_count=len(job.segments), read_bytes=read_bytes)
+        data[100] ^= 1
+        log.write_bytes(data)
+        finding, _ = await results(scrubber)
+        assert isinstance(finding, Finding)
+        assert (finding.part, finding.base_offset, finding.offset) == (DamagedPart.BATCHES, 0, 1)
+        # The same process compacts.
+        (worker,) = children()
+        with pytest.raises(CorruptData):
+            await all_of(ProcessCompactor(workers).compact(job, bytes_per_s=FAST))
+        assert children() == [worker]
+        await scrubber.close()
+        assert not children()
 
     asyncio.run(scenario())

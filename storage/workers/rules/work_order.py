@@ -1,4 +1,4 @@
-"""What a node and its compaction worker tell each other: one JSON object a line, either way."""
+"""What a node and its worker tell each other: one JSON object a line, either way."""
 
 from errno import EIO
 from typing import Final, Literal
@@ -7,17 +7,21 @@ from msgspec import Struct
 from msgspec.json import Decoder, Encoder
 
 from ....protocol.errors import CorruptData
+from ...compaction.rules.job import CleanedSegment, Compacted, CompactionJob
 from ...disk.rules.disk_errors import ClosedError, ReadError, SyncError
-from .job import CleanedSegment, Compacted, CompactionJob
+from ...scrubbing.rules.scrub_job import Finding, Scrubbed, ScrubJob
 
 
-class WorkOrder(Struct, frozen=True, kw_only=True):
-    job: CompactionJob
+class WorkOrder(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One of the two jobs."""
+
+    compaction: CompactionJob | None = None
+    scrub: ScrubJob | None = None
     bytes_per_s: float
 
 
 class Failure(Struct, frozen=True, kw_only=True):
-    """An exception of `compaction.compact`."""
+    """An exception of `compaction.compact` or `scrub.scrub`."""
 
     kind: Literal["corrupt", "read", "sync", "closed", "system"]
     message: str
@@ -25,16 +29,30 @@ class Failure(Struct, frozen=True, kw_only=True):
 
 
 class WorkAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One of these; the last two end the order."""
+    """One of these; all but the first and the third end the order."""
 
     cleaned: CleanedSegment | None = None
     compacted: Compacted | None = None
+    finding: Finding | None = None
+    scrubbed: Scrubbed | None = None
     failure: Failure | None = None
 
 
 ENCODER: Final = Encoder()
 ORDERS: Final = Decoder(WorkOrder)
 ANSWERS: Final = Decoder(WorkAnswer)
+
+
+def to_answer(result: CleanedSegment | Compacted | Finding | Scrubbed) -> WorkAnswer:
+    match result:
+        case CleanedSegment():
+            return WorkAnswer(cleaned=result)
+        case Compacted():
+            return WorkAnswer(compacted=result)
+        case Finding():
+            return WorkAnswer(finding=result)
+        case Scrubbed():
+            return WorkAnswer(scrubbed=result)
 
 
 def to_failure(error: CorruptData | OSError) -> Failure:

@@ -1,4 +1,4 @@
-"""The process in which a node's logs are compacted: `python -m penstock.storage.compaction.worker`.
+"""The process in which a node's logs are compacted and scrubbed: `python -m penstock.storage.workers.worker`.
 
 An order a line on standard input, its answers a line each on standard output; it ends with its input. It ends as well
 when the node does, however that ends: a compaction that went on would write into the folders of the node's next start.
@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from ...protocol.errors import CorruptData
+from ..compaction.compaction import compact
 from ..disk.files import DiskFiles
-from .compaction import compact
-from .rules.job import CleanedSegment
-from .rules.throttle import RateThrottle, Throttle
-from .rules.work_order import ENCODER, ORDERS, WorkAnswer, WorkOrder, to_failure
+from ..disk.rules.throttle import RateThrottle, Throttle
+from ..scrubbing.scrub import scrub
+from .rules.work_order import ENCODER, ORDERS, WorkAnswer, WorkOrder, to_answer, to_failure
 
 _PR_SET_PDEATHSIG: Final = 1
 _OPEN_FILES_MAX: Final = 64
@@ -60,12 +60,12 @@ def end_with_parent() -> None:
 def _answers(files: DiskFiles, order: WorkOrder, parent: int) -> Iterator[WorkAnswer]:
     # This process has no loop, and only its own work waits while it sleeps.
     rate = RateThrottle(order.bytes_per_s, now_s=time.monotonic, sleep_s=time.sleep)  # noqa: TID251
+    throttle = _WhileParentLives(parent, rate)
     try:
-        for result in compact(files, order.job, _WhileParentLives(parent, rate)):
-            if isinstance(result, CleanedSegment):
-                yield WorkAnswer(cleaned=result)
-            else:
-                yield WorkAnswer(compacted=result)
+        if order.compaction is not None:
+            yield from map(to_answer, compact(files, order.compaction, throttle))
+        elif order.scrub is not None:
+            yield from map(to_answer, scrub(files, order.scrub, throttle))
     except (CorruptData, OSError) as error:
         yield WorkAnswer(failure=to_failure(error))
 

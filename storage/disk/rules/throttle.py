@@ -1,4 +1,4 @@
-"""How fast a compaction reads and writes: `log.cleaner.io.max.bytes.per.second`."""
+"""How fast what reads and writes logs in the background may be, such as `log.cleaner.io.max.bytes.per.second`."""
 
 from collections.abc import Callable
 from typing import Protocol

@@ -1,0 +1,1 @@
+"""Looking for damage in what lies on the disk and is not read."""

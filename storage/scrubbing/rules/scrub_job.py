@@ -1,0 +1,66 @@
+"""What one scrub is asked, and what it answers: all that passes between the owner of a log and who scrubs it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ...log.rules.aborted_transaction import AbortedTransaction
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubSegment:
+    """One that is no longer appended to."""
+
+    base_offset: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScrubJob:
+    directory: str
+    """The partition's folder."""
+    segments: tuple[ScrubSegment, ...]
+    """In offset order, each where the one before ends."""
+    end_offset: int
+    """Where the next segment begins."""
+    log_start_offset: int
+    leader_epochs: tuple[tuple[int, int], ...]
+    """(epoch, start offset), as the partition knows them, from the log start on."""
+    index_interval_bytes: int
+    """Where there are more, an offset index has an entry."""
+    may_have_gaps: bool
+    """Offsets may be missing between segments: Apache Kafka's compaction leaves that."""
+
+
+class DamagedPart(StrEnum):
+    BATCHES = "batches"
+    OFFSET_INDEX = "offset index"
+    TIME_INDEX = "time index"
+    TRANSACTION_INDEX = "transaction index"
+    PRODUCER_SNAPSHOT = "producer snapshot"
+    LEADER_EPOCHS = "leader epochs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Damage. What lies behind it in the segment is not looked at when it is in the batches."""
+
+    part: DamagedPart
+    base_offset: int
+    """Of the segment; of a snapshot, its offset."""
+    size_bytes: int
+    """Of the segment, as the job has it."""
+    offset: int
+    """Up to there the batches are intact."""
+    reason: str
+    aborted: tuple[AbortedTransaction, ...] = ()
+    """What the transaction index should have."""
+    leader_epochs: tuple[tuple[int, int], ...] = ()
+    """What is known of the log's batches up to `offset`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scrubbed:
+    """The end of a scrub."""
+
+    segment_count: int
+    read_bytes: int
