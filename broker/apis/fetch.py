@@ -49,6 +49,7 @@ from ..fetching.fetch_read import (
     FollowerFetch,
     LeaderThrottle,
     PartitionAnswer,
+    Tier,
     failed,
 )
 from ..fetching.rules.closest_replica import Reader
@@ -82,12 +83,14 @@ class FetchHandler:
         requests: RequestStatistics,
         monotonic_ms: Callable[[], int],
         call_soon: Callable[[Callable[[], None]], object],
+        tier: Callable[[], Tier | None] = lambda: None,
     ) -> None:
         """`max_bytes` is `fetch.max.bytes`: the upper bound of one response, except for a single larger batch.
 
         With `is_closest_replica_read` leaders redirect consumers that send their rack to a follower in it;
         `leader_quota` throttles the bytes sent to followers; `requests` counts the errors of partitions. `monotonic_ms`
-        is the clock of the followers' progress; `call_soon` calls at the end of this turn of the event loop.
+        is the clock of the followers' progress; `call_soon` calls at the end of this turn of the event loop. `tier` is
+        where tiered storage is on.
         """
         self._partitions = partitions
         self._sessions = sessions
@@ -97,6 +100,7 @@ class FetchHandler:
         self._requests = requests
         self._monotonic_ms = monotonic_ms
         self._call_soon = call_soon
+        self._tier = tier
 
     def begin(self, request: Request) -> None:
         version = request.api_version
@@ -141,17 +145,23 @@ class FetchHandler:
         throttle: LeaderThrottle | None = None
         if is_follower and self._leader_quota.is_set:
             throttle = LeaderThrottle(self._leader_quota, message.replica_id, self._monotonic_ms)
-        read = FetchRead(self._partitions, context, limits, throttle)
+        tier = self._tier()
+        read = FetchRead(self._partitions, context, limits, throttle, tier)
         follower: FollowerFetch | None = None
         if is_follower:
             follower = FollowerFetch(message.replica_id, message.replica_epoch, self._monotonic_ms())
         # A request that its session refused has no partitions: it is answered at once.
-        if read.read(follower) or message.max_wait_ms <= 0:
+        is_enough = read.read(follower)
+        max_wait_ms = message.max_wait_ms
+        if read.waits_for_tier and tier is not None:
+            # Whatever the client says: a store needs some time to begin (KIP-1018).
+            max_wait_ms = max(max_wait_ms, tier.max_wait_ms)
+        if is_enough or max_wait_ms <= 0:
             self._respond(request, read)
         else:
             fetch = DelayedFetch(read, partial(self._respond, request), self._partitions.fetches, self._call_soon)
             request.on_disconnect = fetch.on_disconnect
-            fetch.park(message.max_wait_ms)
+            fetch.park(max_wait_ms)
         # A follower's fetch offset may complete other requests: their responses follow its own.
         for partition, effects in read.effects:
             self._partitions.apply_effects(partition, effects)

@@ -4,22 +4,24 @@
     -1         1             latest: the high watermark, or the last stable offset for read_committed (KIP-98)
     -2         1             earliest: the log start offset
     -3         7             the record with the largest timestamp (KIP-734)
-    -4         8             earliest on this node's disk (KIP-405): the earliest, as there is no tier
-    -5         9             last in the tier (KIP-1005): none
-    -6         11            earliest that is not in the tier yet (KIP-1023): none, as for topics without a tier
+    -4         8             earliest on this node's disk (KIP-405)
+    -5         9             last in the tier (KIP-1005); none for topics without one
+    -6         11            earliest that is not in the tier yet (KIP-1023); none for topics without one
     ≥ 0        1             the first record with that timestamp or a larger one
 
 Only records that the client may read are found. While the high watermark is below the start offset of the leader epoch,
 the latest offset is unknown: OFFSET_NOT_AVAILABLE (KIP-207), up to version 4 LEADER_NOT_AVAILABLE. Requests of replicas
-and of debuggers read the whole log. Kafka: `Partition.fetchOffsetForTimestamp`.
+and of debuggers read the whole log. A timestamp is looked for in the tier first, where only that has the start of
+the log: such a request is answered later (`DelayedRemoteListOffsets`). Kafka: `Partition.fetchOffsetForTimestamp`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest
 from kio.schema.list_offsets.v11.response import (
@@ -65,18 +67,71 @@ class FoundOffset(NamedTuple):
 NOT_FOUND: Final = FoundOffset()
 
 
-def register(handlers: Handlers, partitions: ReplicaManager) -> None:
-    def begin(request: Request) -> None:
+class TierSearch(Protocol):
+    """The part of `tiers/tier_reader.py` that timestamps are looked for with."""
+
+    async def find_by_timestamp(self, partition: Partition, timestamp_ms: int) -> TimestampOffset | None:
+        """Raises KafkaError."""
+
+
+TierOffsets: TypeAlias = Mapping[tuple[str, int], FoundOffset | KafkaError]
+"""What the tier has for the partitions whose timestamp was looked for there, where it has something."""
+
+
+def register(
+    handlers: Handlers, partitions: ReplicaManager, tier: Callable[[], TierSearch | None] = lambda: None
+) -> None:
+    async def answer_later(request: Request, message: ListOffsetsRequest, search: TierSearch) -> None:
+        found = await search_tier(partitions, message, search)
+        response = list_offsets(partitions, message, request.api_version, found)
+        request.respond(encode_response(request.api_key, request.api_version, request.correlation_id, response))
+
+    def begin(request: Request) -> Awaitable[None] | None:
         version = request.api_version
         message = decode_request(request.api_key, version, request.body, request.body_offset)
         assert isinstance(message, ListOffsetsRequest), "the class of every version"
+        search = tier()
+        if search is not None and any(_in_tier(partitions, message)):
+            return answer_later(request, message, search)
         response = list_offsets(partitions, message, version)
         request.respond(encode_response(request.api_key, version, request.correlation_id, response))
+        return None
 
     handlers.add(ApiKey.LIST_OFFSETS, begin)
 
 
-def list_offsets(partitions: ReplicaManager, request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
+def _in_tier(
+    partitions: ReplicaManager, request: ListOffsetsRequest
+) -> Iterator[tuple[Partition, ListOffsetsPartition]]:
+    """The partitions that are asked for a timestamp, and whose start only a tier has."""
+    for topic in request.topics:
+        for wanted in topic.partitions:
+            partition = partitions.find(topic.name, wanted.partition_index) if wanted.timestamp >= 0 else None
+            if partition is not None and partition.log.log_start_offset < partition.log.local_log_start_offset:
+                yield partition, wanted
+
+
+async def search_tier(partitions: ReplicaManager, request: ListOffsetsRequest, search: TierSearch) -> TierOffsets:
+    answers: dict[tuple[str, int], FoundOffset | KafkaError] = {}
+    for partition, wanted in _in_tier(partitions, request):
+        key = partition.topic, partition.index
+        try:
+            check_epoch(partition, wanted, NodeId(request.replica_id))
+            found = await search.find_by_timestamp(partition, wanted.timestamp)
+        except KafkaError as error:
+            answers[key] = error
+        else:
+            if found is not None:
+                answers[key] = FoundOffset(found.offset, found.timestamp, found.leader_epoch)
+    return answers
+
+
+def list_offsets(
+    partitions: ReplicaManager,
+    request: ListOffsetsRequest,
+    version: int,
+    tiered: TierOffsets = MappingProxyType({}),
+) -> ListOffsetsResponse:
     names = Counter((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
     topics: dict[TopicName, dict[int, ListOffsetsPartitionResponse]] = {}
     for topic in request.topics:
@@ -89,7 +144,12 @@ def list_offsets(partitions: ReplicaManager, request: ListOffsetsRequest, versio
                 if wanted.timestamp < 0 and version < FIRST_VERSIONS.get(wanted.timestamp, version + 1):
                     raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
                 partition = partitions.get_online(topic.name, index)
+                in_tier = tiered.get((topic.name, index))
+                if isinstance(in_tier, KafkaError):
+                    raise in_tier
                 found = find_offset(partition, wanted, NodeId(request.replica_id), request.isolation_level)
+                if in_tier is not None:
+                    found = in_tier
             except KafkaError as refusal:
                 error = refusal.code
                 if error is ErrorCode.OFFSET_NOT_AVAILABLE and version < FIRST_OFFSET_NOT_AVAILABLE_VERSION:
@@ -114,15 +174,8 @@ def find_offset(
     partition: Partition, wanted: ListOffsetsPartition, replica_id: NodeId, isolation_level: int
 ) -> FoundOffset:
     """Raises KafkaError."""
+    check_epoch(partition, wanted, replica_id)
     state = partition.state
-    current_leader_epoch = LeaderEpoch(wanted.current_leader_epoch)
-    error = (
-        state.compare_epoch(current_leader_epoch)
-        if replica_id == DEBUGGING_REPLICA_ID
-        else state.check_leader(current_leader_epoch)
-    )
-    if error is not ErrorCode.NONE:
-        raise KafkaError(error)
     log = partition.log
     is_client = replica_id == CONSUMER_REPLICA_ID
     if not is_client:
@@ -138,10 +191,14 @@ def find_offset(
             if is_latest_unknown:
                 raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
             return FoundOffset(end_offset, NO_TIMESTAMP, state.leader_epoch)
-        case OffsetTime.EARLIEST | OffsetTime.EARLIEST_LOCAL:
-            return _earliest(partition)
-        case OffsetTime.LATEST_TIERED | OffsetTime.EARLIEST_PENDING_UPLOAD:
-            return NOT_FOUND
+        case OffsetTime.EARLIEST:
+            return _at(partition, log.log_start_offset)
+        case OffsetTime.EARLIEST_LOCAL:
+            return _at(partition, log.local_log_start_offset)
+        case OffsetTime.LATEST_TIERED:
+            return _latest_tiered(partition)
+        case OffsetTime.EARLIEST_PENDING_UPLOAD:
+            return _earliest_pending_upload(partition)
         case OffsetTime.MAX_TIMESTAMP:
             found = partition.with_storage_errors(log.max_timestamp_offset)
         case timestamp_ms:
@@ -153,11 +210,38 @@ def find_offset(
     return FoundOffset(found.offset, found.timestamp, found.leader_epoch)
 
 
-def _earliest(partition: Partition) -> FoundOffset:
-    start_offset = partition.log.log_start_offset
-    earliest = partition.log.leader_epochs.earliest_epoch()
-    # An epoch that starts above the log start offset is not the first record's.
-    is_known = earliest is not None and earliest[1] <= start_offset
-    return FoundOffset(
-        start_offset, NO_TIMESTAMP, earliest[0] if earliest is not None and is_known else NO_LEADER_EPOCH
+def check_epoch(partition: Partition, wanted: ListOffsetsPartition, replica_id: NodeId) -> None:
+    """Raises KafkaError when this replica is not the one to ask."""
+    state = partition.state
+    current_leader_epoch = LeaderEpoch(wanted.current_leader_epoch)
+    error = (
+        state.compare_epoch(current_leader_epoch)
+        if replica_id == DEBUGGING_REPLICA_ID
+        else state.check_leader(current_leader_epoch)
     )
+    if error is not ErrorCode.NONE:
+        raise KafkaError(error)
+
+
+def _at(partition: Partition, offset: int) -> FoundOffset:
+    # An epoch that starts above the offset is not that of its record: then it is -1.
+    epoch = partition.log.leader_epochs.epoch_of(offset)
+    return FoundOffset(offset, NO_TIMESTAMP, NO_LEADER_EPOCH if epoch is None else epoch)
+
+
+def _latest_tiered(partition: Partition) -> FoundOffset:
+    log = partition.log
+    if not log.config.remote_storage_enable or log.tiered_end_offset <= log.log_start_offset:
+        return NOT_FOUND
+    return _at(partition, log.tiered_end_offset - 1)
+
+
+def _earliest_pending_upload(partition: Partition) -> FoundOffset:
+    log = partition.log
+    if not log.config.remote_storage_enable:
+        return NOT_FOUND
+    if log.tiered_end_offset > log.log_start_offset:
+        return _at(partition, log.tiered_end_offset)
+    # Nothing was copied yet; or it is not known what was.
+    is_all_local = log.log_start_offset == log.local_log_start_offset
+    return _at(partition, log.log_start_offset) if is_all_local else NOT_FOUND

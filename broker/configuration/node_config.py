@@ -42,6 +42,7 @@ from .penstock_keys import (
 )
 from .property_values import PropertyValues
 from .quorum_times import QuorumTimes, load_quorum_times
+from .tier_config import TierConfig, load_tier
 from .tls_config import CLIENT_AUTH, KEYSTORE_LOCATION, TlsConfig
 from .transaction_config import TransactionConfig, load_transactions
 
@@ -182,6 +183,7 @@ class NodeConfig:
 
     groups: GroupConfig
     transactions: TransactionConfig
+    tier: TierConfig
 
     # What was set, as text, before defaults: the source STATIC_BROKER_CONFIG of DescribeConfigs.
     properties: Mapping[str, str]
@@ -304,6 +306,7 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         metadata_log_max_snapshot_interval_ms=values.integer("metadata.log.max.snapshot.interval.ms"),
         groups=load_groups(values),
         transactions=load_transactions(values),
+        tier=load_tier(values),
         properties=MappingProxyType(dict(values.properties)),
         warnings=(),
     )
@@ -493,7 +496,8 @@ def _with_warnings(config: NodeConfig, values: PropertyValues) -> NodeConfig:
         name
         for name in values.properties
         # Those of groups are defaults and bounds of what a group may configure for itself.
-        if name not in values.used | topic_defaults | METRICS_KEYS and not name.startswith("group.consumer.")
+        if name not in values.used | topic_defaults | METRICS_KEYS
+        and not name.startswith(("group.consumer.", "rlmm.config.remote.log.metadata.topic."))
     )
     warnings = []
     if without_effect:

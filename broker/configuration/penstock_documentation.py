@@ -17,6 +17,7 @@ from .penstock_keys import (
     LOG_SCRUB_IO_MAX_BYTES_PER_SECOND,
     METRICS_KAFKA_EXPORTER,
     METRICS_PER_PARTITION,
+    REMOTE_LOG_STORAGE_URL,
 )
 
 DOCUMENTATION: Final[Mapping[str, str]] = MappingProxyType(
@@ -53,6 +54,11 @@ DOCUMENTATION: Final[Mapping[str, str]] = MappingProxyType(
         CLUSTER_CERTIFICATE_NAME: (
             "The name that the certificate of a node has, with {id} where its number is. When there is a secret too, "
             "both are asked for."
+        ),
+        REMOTE_LOG_STORAGE_URL: (
+            "Where the tier of tiered storage is: s3://bucket/path, gs://bucket/path, az://account/container/path, or "
+            "file:///a/folder that all brokers share. Credentials come from the environment (AWS_…, GOOGLE_…, "
+            "AZURE_…). Must be set where remote.log.storage.system.enable is true."
         ),
         LOG_DIR_RESERVE_BYTES: (
             "Of the disk of each log directory this much is kept free of records, so that what must go on (the "

@@ -19,6 +19,7 @@ class PenstockKey(NamedTuple):
 
 METRICS_KAFKA_EXPORTER: Final = "metrics.kafka.exporter"
 METRICS_PER_PARTITION: Final = "metrics.per.partition"
+REMOTE_LOG_STORAGE_URL: Final = "remote.log.storage.url"
 METRICS_KEYS: Final = frozenset({METRICS_KAFKA_EXPORTER, METRICS_PER_PARTITION})
 """Read when metrics are, from the configuration in effect."""
 BROKER_FAST_FENCING_ENABLE: Final = "broker.fast.fencing.enable"
@@ -55,5 +56,6 @@ PENSTOCK_KEYS: Final[Mapping[str, PenstockKey]] = MappingProxyType(
         LOG_SCRUB_IO_MAX_BYTES_PER_SECOND: PenstockKey("16777216", ConfigType.LONG),
         METRICS_KAFKA_EXPORTER: PenstockKey("false", ConfigType.BOOLEAN),
         METRICS_PER_PARTITION: PenstockKey("false", ConfigType.BOOLEAN),
+        REMOTE_LOG_STORAGE_URL: PenstockKey("", ConfigType.STRING),
     }
 )

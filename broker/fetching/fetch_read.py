@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.fetch import PartitionFetchResponse
@@ -60,6 +60,33 @@ class FollowerFetch(NamedTuple):
     now_ms: int
 
 
+class TierData(Protocol):
+    """What a read of the tier found."""
+
+    @property
+    def slices(self) -> Sequence[FileSlice]: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def aborted(self) -> Sequence[tuple[int, int]]: ...
+
+
+class Tier(Protocol):
+    """The part of `tiers/tier_reader.py` that fetches use."""
+
+    @property
+    def max_wait_ms(self) -> int: ...
+
+    def read(
+        self, partition: Partition, offset: int, max_bytes: int, *, min_one_batch: bool, with_aborted: bool
+    ) -> TierData | None:
+        """None while it is on its way: the partition's fetches are completed when it is there. Raises KafkaError."""
+
+    def is_loading(self, partition: Partition, offset: int) -> bool: ...
+
+
 class LeaderThrottle(NamedTuple):
     """Throttles the records of throttled partitions for a follower outside the ISR (KIP-73)."""
 
@@ -93,9 +120,11 @@ class FetchRead:
         "_partitions",
         "_session",
         "_throttle",
+        "_tier",
         "answers",
         "context",
         "effects",
+        "waits_for_tier",
     )
 
     def __init__(
@@ -104,9 +133,14 @@ class FetchRead:
         context: FetchContext,
         limits: FetchLimits,
         throttle: LeaderThrottle | None = None,
+        tier: Tier | None = None,
     ) -> None:
-        """`throttle` is set for a follower's fetch if any partition is throttled."""
+        """`tier` has the records below local logs, where tiered storage is on. `throttle` is set for
+        a follower's fetch if any partition is throttled."""
         self._throttle = throttle
+        self._tier = tier
+        self.waits_for_tier = False
+        """Whether records that the last read was to answer are on their way from the tier."""
         self._partitions = partitions
         self.context = context
         # A follower's session knows which of its partitions are ready to read.
@@ -140,6 +174,7 @@ class FetchRead:
         session = self._session
         has_readable = session is not None
         answers: FetchAnswers = []
+        self.waits_for_tier = False
         for partition in self.context.partitions if session is None else session.wanted():
             hosted = partition.hosted
             if hosted is None or hosted.error is not ErrorCode.NONE:
@@ -160,6 +195,8 @@ class FetchRead:
                 hosted, partition, min(limit_bytes, partition.max_bytes), min_one_batch, follower
             )
             if size:
+                # Of the tier's records there are no more to wait for.
+                has_news = has_news or partition.fetch_offset < hosted.log.local_log_start_offset
                 min_one_batch = False
                 limit_bytes = max(0, limit_bytes - size)
                 total_bytes += size
@@ -312,6 +349,15 @@ class FetchRead:
                     ),
                     0,
                 )
+        if offset < log.local_log_start_offset:
+            return self._read_tier(
+                partition,
+                wanted,
+                max_bytes,
+                min_one_batch,
+                PartitionFetchResponse(wanted.index, 0, high_watermark, last_stable_offset, log_start_offset),
+                is_of_follower=follower is not None,
+            )
         end_offset = self._end_offset(partition)
         aborted: Sequence[tuple[int, int]] | None = () if self._limits.end is FetchEnd.LAST_STABLE_OFFSET else None
         slices: Sequence[FileSlice] = ()
@@ -335,6 +381,35 @@ class FetchRead:
             size,
         )
 
+    def _read_tier(
+        self,
+        partition: Partition,
+        wanted: FetchablePartition,
+        max_bytes: int,
+        min_one_batch: bool,
+        empty: PartitionAnswer,
+        *,
+        is_of_follower: bool,
+    ) -> tuple[PartitionAnswer, int]:
+        """Only the tier has the records; a follower begins behind them."""
+        if is_of_follower or self._limits.end is FetchEnd.LOG_END or self._tier is None:
+            return failed(wanted.index, ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE), 0
+        with_aborted = self._limits.end is FetchEnd.LAST_STABLE_OFFSET
+        if with_aborted:
+            empty = empty._replace(aborted_transactions=())
+        try:
+            found = self._tier.read(
+                partition, wanted.fetch_offset, max_bytes, min_one_batch=min_one_batch, with_aborted=with_aborted
+            )
+        except KafkaError as failure:
+            return failed(wanted.index, failure.code), 0
+        if found is None:
+            self.waits_for_tier = True
+            return empty, 0
+        if with_aborted:
+            empty = empty._replace(aborted_transactions=found.aborted)
+        return empty._replace(slices=found.slices), found.size
+
     def _sum_of_ends(self) -> int:
         return sum(map(self._end_offset, self._replicas()))
 
@@ -349,6 +424,8 @@ class FetchRead:
             return True
         if self._is_new_log_start(partition, wanted):
             return True
+        if offset < log.local_log_start_offset:
+            return self._tier is None or not self._tier.is_loading(partition, offset)
         return self._limits.min_bytes <= 1 and offset < self._end_offset(partition)
 
     def _check(self, partition: Partition, wanted: FetchablePartition) -> ErrorCode:

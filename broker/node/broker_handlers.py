@@ -95,6 +95,7 @@ class HandlerDependencies:
     files: Files
     peer_log: PeerLog
     telemetry: ClientTelemetry
+    tier: Callable[[], list_offsets.TierSearch | None]
     runtime: Runtime
 
 
@@ -144,7 +145,7 @@ def register_handlers(parts: HandlerDependencies) -> Handlers:
     produce.register(handlers, parts.data_path.produce)
     fetch.register(handlers, parts.data_path.fetch)
     fetch_producers.register(handlers, partitions)
-    list_offsets.register(handlers, partitions)
+    list_offsets.register(handlers, partitions, parts.tier)
     offset_for_leader_epoch.register(handlers, partitions)
     delete_records.register(handlers, partitions)
     alter_replica_log_dirs.register(handlers, partitions, parts.directories, parts.directory_choice.prefer, parts.mover)

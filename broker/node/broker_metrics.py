@@ -78,6 +78,10 @@ def add_broker_metrics(
         TelemetryReader(parts.telemetry),
     ):
         metrics.add_reader(reader)
+    if parts.tier is not None:
+        from ..metrics.tier_reader import TierMetricsReader
+
+        metrics.add_reader(TierMetricsReader(parts.partitions, parts.tier.metadata, parts.tier.reader))
     metrics.add_disk_reader(DiskReader(directories, files))
     metrics.add_source(parts.telemetry)
 

@@ -15,6 +15,7 @@ from ...storage.log.rules.config import LogConfig
 from ..apis.fetch import FetchHandler
 from ..apis.produce import ProduceHandler
 from ..coordinators.transaction_verifier import Peers, TransactionVerifier, VerificationConfig
+from ..fetching.fetch_read import Tier
 from ..fetching.rules.fetch_sessions import FetchSessions
 from ..network.rules.request_memory import RequestMemory
 from ..network.rules.request_statistics import RequestStatistics
@@ -71,9 +72,11 @@ def wire_data_path(
     memory: RequestMemory,
     requests: RequestStatistics,
     runtime: Runtime,
+    tier: Callable[[], Tier | None] = lambda: None,
 ) -> DataPath:
     """`coordinators` verify transactions (KIP-890). `verification` is the configuration of that, `memory` is charged
-    for requests that wait for it; `leader_quota` throttles what followers fetch; `requests` counts errors."""
+    for requests that wait for it; `leader_quota` throttles what followers fetch; `requests` counts errors;
+    `tier` reads below local logs."""
     produces, fetches, deletes = (Purgatory(runtime.loop, name) for name in ("Produce", "Fetch", "DeleteRecords"))
     partitions = ReplicaManager(
         node_id=config.node_id,
@@ -114,5 +117,6 @@ def wire_data_path(
             requests=requests,
             monotonic_ms=runtime.monotonic_ms,
             call_soon=runtime.loop.call_soon,
+            tier=tier,
         ),
     )

@@ -22,6 +22,7 @@ from uuid import UUID
 from ...protocol.errors import ConfigError, KafkaError
 from ...protocol.ids import TopicId
 from ...quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello
+from ...quorum.metadata.image import MetadataImage
 from ...quorum.metadata.incarnations import incarnation_id_of
 from ...quorum.metadata.metadata_log import METADATA_FOLDER
 from ...quorum.metadata.publishers import MetadataPublisher, Publishers
@@ -344,6 +345,8 @@ class Node:
         self._start_task("compaction of logs", parts.cleaner.run())
         self._start_task("moves between log directories", parts.mover.run())
         self._start_task("scrubbing of logs", parts.scrubber.run())
+        if parts.tier is not None:
+            self._start_task("tiered storage", parts.tier.manager.run())
         self._start_task("waiting for room", self._wait_for_room(parts))
         # Accept in the loop turn in which this broker is unfenced: a client that connects is served, and Metadata names
         # a broker that can be used.
@@ -413,6 +416,7 @@ class Node:
         self._publishers.add(parts.configs)
         self._publishers.add(parts.telemetry)
         image = self._metadata.image
+        _check_tiers(self._config, parts.configs, image)
 
         def is_stray(topic: str, index: int, topic_id: TopicId | None) -> bool:
             found = image.topics.by_name.get(topic)
@@ -459,6 +463,8 @@ class Node:
         await parts.listeners.drain(DRAIN_TIMEOUT_MS)
         await parts.dispatcher.stop()
         parts.data_path.verifier.close()
+        if parts.tier is not None:
+            await parts.tier.close()
         for channel in parts.peer_channels:
             await channel.close()
         # What the cluster changes from now on, the next start carries out.
@@ -538,3 +544,16 @@ class Node:
 
 def _milliseconds(seconds: float) -> int:
     return int(seconds * 1000)
+
+
+def _check_tiers(config: NodeConfig, configs: ConfigResolver, image: MetadataImage) -> None:
+    """Without its tier, a log would start on its disk, and what is up there would be deleted. ConfigError."""
+    if config.tier.is_enabled:
+        return
+    for name, topic in image.topics.by_name.items():
+        is_here = any(config.node_id in partition.replicas for partition in topic.partitions)
+        if is_here and configs.log_config(image, name).remote_storage_enable:
+            raise ConfigError(
+                f"Topic {name} has remote.storage.enable=true. You have to delete all topics with the property "
+                "remote.storage.enable=true before disabling tiered storage cluster-wide."
+            )

@@ -60,6 +60,7 @@ from .moved_replicas import MovedReplicas
 
 if TYPE_CHECKING:
     from ..cluster.peers import PeerConnector
+    from .tier_wiring import TierParts
 
 MOVE_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 
@@ -81,6 +82,7 @@ class BrokerParts:
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     telemetry: ClientTelemetry
+    tier: TierParts | None
     directories: AssignmentsManager
     housekeeping: LogHousekeeping
     cleaner: LogCleaner
@@ -178,7 +180,8 @@ def wire_broker(
             loop=loop,
         )
 
-    marker_channel, verification_channel, admin_channel = peer_channels = peer_channel(), peer_channel(), peer_channel()
+    peer_channels = [peer_channel(), peer_channel(), peer_channel()]
+    marker_channel, verification_channel, admin_channel = peer_channels
     memory = RequestMemory(config.queued_max_request_bytes)
     requests = RequestStatistics()
     data_path = wire_data_path(
@@ -202,8 +205,17 @@ def wire_broker(
         memory=memory,
         requests=requests,
         runtime=runtime,
+        tier=lambda: None if tier is None else tier.reader,
     )
     partitions = data_path.partitions
+    tier: TierParts | None = None
+    if config.tier.is_enabled:
+        # Only who has a tier loads it.
+        from .tier_wiring import wire_tier
+
+        tier_channel = peer_channel()
+        peer_channels.append(tier_channel)
+        tier = wire_tier(config, configs, metadata, partitions, controller, tier_channel, runtime=runtime)
     groups = GroupCoordinator(
         partitions,
         config.groups,
@@ -296,6 +308,7 @@ def wire_broker(
             files=files,
             peer_log=peer_log,
             telemetry=telemetry,
+            tier=lambda: None if tier is None else tier.reader,
             runtime=runtime,
         )
     )
@@ -318,6 +331,7 @@ def wire_broker(
         groups=groups,
         transactions=transactions,
         telemetry=telemetry,
+        tier=tier,
         directories=directories,
         housekeeping=housekeeping,
         cleaner=cleaner,

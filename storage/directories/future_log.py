@@ -14,6 +14,7 @@ from ..disk.files import Files
 from ..log.file_slice import FetchData
 from ..log.log import Log
 from ..log.rules.producer_entry import ProducerEntry
+from ..log.rules.tiered_history import TieredHistory
 from .log_directory import LogDirectory
 from .rules.checkpoints import RECOVERY_POINTS, TopicPartition
 
@@ -88,17 +89,25 @@ class FutureLog:
             raise CorruptData(f"{self.path} is damaged at offset {log.damage.offset}: {log.damage.reason}")
         self.log = log
 
-    def fit(self, end_offset: int, start_offset: int, producers: Iterable[ProducerEntry], now_ms: int) -> None:
+    def fit(
+        self,
+        end_offset: int,
+        start_offset: int,
+        producers: Iterable[ProducerEntry],
+        now_ms: int,
+        *,
+        tiered: TieredHistory | None = None,
+    ) -> None:
         """End at `end_offset` at most, and begin at `start_offset`: anew, with `producers`, if there is nothing left.
 
-        OSError, CorruptData.
+        `tiered` is what a tier has before that. OSError, CorruptData.
         """
         log = self._opened()
         if end_offset < log.log_end_offset:
             log.truncate_to(end_offset)
         if not log.first_segment_base_offset <= start_offset <= log.log_end_offset:
-            log.truncate_fully_and_start_at(start_offset, producers, now_ms)
-        log.increment_log_start_offset(start_offset)
+            log.truncate_fully_and_start_at(start_offset, producers, now_ms, tiered=tiered)
+        log.increment_log_start_offset(start_offset if tiered is None else tiered.log_start_offset)
 
     def append(self, data: FetchData, now_ms: int, appended_ms: int) -> None:
         """`SourceError` when `data` cannot be read; KafkaError and OSError as `Log.append_as_follower`."""

@@ -22,10 +22,11 @@ def start_offset_to_checkpoint(log: Log) -> int | None:
 
     Nothing above what is synced (housekeeping soon does): a loss of power could end the log below, and it would begin
     anew there, without the producers of what is between. Nothing either before its folder is synced: a new log would
-    not begin there.
+    not begin there. Of a log with a tier it says it always: what is before the first segment is up there.
     """
     offset = min(log.log_start_offset, log.recovery_point)
-    return offset if offset > log.first_segment_base_offset and log.is_folder_synced else None
+    is_told = log.config.remote_storage_enable or offset > log.first_segment_base_offset
+    return offset if is_told and log.is_folder_synced else None
 
 
 def close_logs(logs: list[Log]) -> None:

@@ -27,6 +27,7 @@ from ..disk.shielded_call import run_unbroken
 from ..log.log import DEFAULT_PRODUCER_ID_EXPIRATION_MS, Log
 from ..log.rules.config import LogConfig
 from ..log.rules.producer_entry import ProducerEntry
+from ..log.rules.tiered_history import TieredHistory
 from .directory_choice import DirectoryChoice
 from .future_log import FutureLog
 from .future_logs import FutureLogs
@@ -277,11 +278,18 @@ class LogManager:
                 except OSError as error:
                     self.on_error(directory.path, error)
 
-    def restart(self, log: Log, offset: int, producers: Iterable[ProducerEntry], now_ms: int) -> None:
+    def restart(
+        self,
+        log: Log,
+        offset: int,
+        producers: Iterable[ProducerEntry],
+        now_ms: int,
+        tiered: TieredHistory | None = None,
+    ) -> None:
         """`Log.truncate_fully_and_start_at`, such that a crash in the middle is not taken for damage. OSError."""
         self._check_open()
         self.directories.limit_before_restart(log)
-        log.truncate_fully_and_start_at(offset, producers, now_ms)
+        log.truncate_fully_and_start_at(offset, producers, now_ms, tiered=tiered)
 
     def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:
         """Give up what a damaged log has from its damage on; one that could not be opened is set aside as a whole.

@@ -314,11 +314,14 @@ class LogMover:
         self._files.make_directory(future.path)
 
     async def _fit(self, copy: Log, future: FutureLog, log: Log, cut_end: int) -> None:
-        start_offset = log.log_start_offset
+        start_offset = log.local_log_start_offset
         begins_right = copy.first_segment_base_offset <= start_offset <= copy.log_end_offset
-        if cut_end < copy.log_end_offset or not begins_right or start_offset > copy.log_start_offset:
+        if cut_end < copy.log_end_offset or not begins_right or log.log_start_offset > copy.log_start_offset:
             producers = log.producers.below(start_offset)
-            await run_unbroken(self._loop, future.fit, cut_end, start_offset, producers, self._steady_clock_ms())
+            fitting = partial(
+                future.fit, cut_end, start_offset, producers, self._steady_clock_ms(), tiered=log.tiered_history
+            )
+            await run_unbroken(self._loop, fitting)
 
     def _next_piece(self, copy: Log, log: Log, max_bytes: int) -> FetchData | None:
         """None: what is left has been compacted away, and the copy ends where the log does."""
@@ -423,7 +426,7 @@ class LogMover:
     def _copy_rest(self, future: FutureLog, log: Log, copy: Log) -> bool:
         """In this turn of the loop, when it is little."""
         now_ms = self._steady_clock_ms()
-        if log.cut_end < copy.log_end_offset or copy.log_end_offset < log.log_start_offset:
+        if log.cut_end < copy.log_end_offset or copy.log_end_offset < log.local_log_start_offset:
             return False
         copied_bytes = 0
         while copy.log_end_offset < log.log_end_offset:

@@ -49,6 +49,30 @@ class FileSlice:
         self.file.is_suspect = False
 
 
+class MemorySlice(FileSlice):
+    """A slice whose bytes are in memory, as those from a tier are: it has no file."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self.position = 0
+        self.size = len(data)
+
+    def read_nowait(self, offset: int, size: int) -> bytes:
+        return bytes(self._data[offset : offset + size])
+
+    def send_nowait(self, descriptor: int, offset: int, size: int) -> None:  # noqa: ARG002
+        """It has to be written like other bytes."""
+        return
+
+    def read(self, offset: int, size: int) -> bytes:
+        return bytes(self._data[offset : offset + size])
+
+    def probe(self) -> None:
+        """Nothing can go wrong any more."""
+
+
 class FetchData(NamedTuple):
     """Record batches, as stored, in slices; the last batch may be cut off, as the protocol allows."""
 

@@ -107,6 +107,15 @@ class LeaderEpochs:
         before = self._before
         return before[0] if before is not None and before[1] == self._starts[0] > 0 else NO_LEADER_EPOCH
 
+    def entries_in(self, start_offset: int, end_offset: int) -> tuple[tuple[LeaderEpoch, int], ...]:
+        """The epochs of the records in [start_offset, end_offset), the first from `start_offset` on."""
+        found = []
+        for slot, (epoch, start) in enumerate(zip(self._epochs, self._starts, strict=True)):
+            end = self._starts[slot + 1] if slot + 1 < len(self._starts) else end_offset
+            if start < end_offset and end > start_offset:
+                found.append((epoch, max(start, start_offset)))
+        return tuple(found)
+
     def earliest_epoch(self) -> tuple[LeaderEpoch, int] | None:
         return (self._epochs[0], self._starts[0]) if self._epochs else None
 

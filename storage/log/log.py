@@ -9,7 +9,7 @@ Errors: KafkaError goes to the client; CorruptData and OSError are the disk's, a
 decides what they mean for it (`disk_errors.py`). An append that ends in an error has changed nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Final
 
@@ -43,7 +43,7 @@ from .rules.append_info import AppendInfo
 from .rules.batch_validation import validate_batch, validate_coordinator_batch
 from .rules.config import LogConfig
 from .rules.control_records import read_end_transaction_marker
-from .rules.file_names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
+from .rules.file_names import INDEX_SUFFIXES, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PRODUCER_SNAPSHOT
 from .rules.producer_state import EndTransactionMarker, ProducerState
 from .rules.record_batch import ProducedBatch, StoredBatch, ValidatedBatch
 from .rules.record_validation import recompress
@@ -150,6 +150,16 @@ class Log(TruncatableLog):
     def size_bytes(self) -> int:
         return self._segments.size_bytes
 
+    def size_from(self, offset: int) -> int:
+        """Bytes of the segments that begin at `offset` or above."""
+        return sum(segment.size_bytes for segment in self._segments if segment.base_offset >= offset)
+
+    def closed_size_from(self, offset: int) -> int:
+        """Bytes of the closed segments that end above `offset`."""
+        return sum(
+            segment.size_bytes for segment in self.inactive_segments if self.segment_end_offset(segment) > offset
+        )
+
     @property
     def segment_count(self) -> int:
         return len(self._segments)
@@ -157,6 +167,22 @@ class Log(TruncatableLog):
     @property
     def active_segment_base_offset(self) -> int:
         return self._segments.active.base_offset
+
+    def tier_parts(self, segment: Segment) -> Mapping[str, str]:
+        """The paths of what the tier gets with a closed segment, by the names of `file_names`: those that exist."""
+        end_offset = self.segment_end_offset(segment)
+        paths = {suffix: segment.path(suffix) for suffix in INDEX_SUFFIXES if self._files.exists(segment.path(suffix))}
+        if end_offset in self._snapshots.offsets:
+            paths[PRODUCER_SNAPSHOT] = self._snapshots.path(end_offset)
+        return paths
+
+    def segment_end_offset(self, segment: Segment) -> int:
+        """Where the segment behind a closed one begins."""
+        return self._segments[self._segments.slot_of(segment.base_offset) + 1].base_offset
+
+    def read_file(self, path: str) -> bytes:
+        """One of `tier_parts`, waiting: for an executor. OSError."""
+        return self._files.read(path)
 
     @property
     def inactive_segments(self) -> list[Segment]:
@@ -364,10 +390,13 @@ class Log(TruncatableLog):
 
         At most `max_bytes`, possibly cut off within a batch, but never within the first: that comes whole with
         `min_one_batch`, and else not at all.
-        KafkaError OFFSET_OUT_OF_RANGE when `start_offset` is not in [log start offset, log end offset].
+        KafkaError OFFSET_OUT_OF_RANGE when `start_offset` is not in [log start offset, log end offset], and
+        OFFSET_MOVED_TO_TIERED_STORAGE when only the tier has it.
         """
         log_end_offset = self.log_end_offset
-        if start_offset > log_end_offset or start_offset < self.log_start_offset:
+        if start_offset > log_end_offset or start_offset < self.local_log_start_offset:
+            if self.log_start_offset <= start_offset < self.local_log_start_offset:
+                raise KafkaError(ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE)
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"Received request for offset {start_offset} for partition {self.name}, but we only have log segments "

@@ -137,7 +137,9 @@ def load(log: LoadedLog, *, is_clean: bool) -> None:
         _start_anew(log)
     elif len(log.segments) == 0:
         log.segments.create(log.next_offset, log.config, log.now_ms)
-    log.log_start_offset = max(log.log_start_offset, log.segments[0].base_offset)
+    if not log.config.remote_storage_enable:
+        # Else what is before may be in the tier.
+        log.log_start_offset = max(log.log_start_offset, log.segments[0].base_offset)
     if log.written_epochs is None or (not is_clean and _begins_late(log)):
         log.leader_epochs.clear()
         for segment in log.segments:
@@ -200,7 +202,8 @@ def _end_of(segment: Segment) -> int:
 def _begins_late(log: LoadedLog) -> bool:
     """Whether the leader epochs were cut for a log start that a crash then took back: batches have older ones."""
     earliest = log.leader_epochs.earliest_epoch()
-    return log.next_offset > log.log_start_offset and (earliest is None or earliest[1] > log.log_start_offset)
+    start_offset = max(log.log_start_offset, log.segments[0].base_offset)
+    return log.next_offset > start_offset and (earliest is None or earliest[1] > start_offset)
 
 
 def _without_indexes(log: LoadedLog) -> list[Segment]:

@@ -116,13 +116,17 @@ class TransactionIndex:
     def _load(self) -> list[AbortedTransaction]:
         if not self._files.exists(self._path):
             return []
-        data = self._files.read(self._path)
-        if len(data) % _ENTRY.size:
-            raise CorruptIndex(f"{self._path} has {len(data)} bytes, which is no multiple of {_ENTRY.size}")
-        entries: list[AbortedTransaction] = []
-        for version, *fields in _ENTRY.iter_unpack(data):
-            entry = AbortedTransaction(*fields)
-            if version != _VERSION or (entries and entry.last_offset <= entries[-1].last_offset):
-                raise CorruptIndex(f"{self._path} has an impossible entry {entry} of version {version}")
-            entries.append(entry)
-        return entries
+        return decode_transactions(self._files.read(self._path), self._path)
+
+
+def decode_transactions(data: bytes, path: str) -> list[AbortedTransaction]:
+    """What such a file has. CorruptIndex."""
+    if len(data) % _ENTRY.size:
+        raise CorruptIndex(f"{path} has {len(data)} bytes, which is no multiple of {_ENTRY.size}")
+    entries: list[AbortedTransaction] = []
+    for version, *fields in _ENTRY.iter_unpack(data):
+        entry = AbortedTransaction(*fields)
+        if version != _VERSION or (entries and entry.last_offset <= entries[-1].last_offset):
+            raise CorruptIndex(f"{path} has an impossible entry {entry} of version {version}")
+        entries.append(entry)
+    return entries

@@ -18,6 +18,7 @@ from .rules.config import MAX_INT64, LogConfig
 from .rules.producer_entry import ProducerEntry
 from .rules.producer_state import ProducerState
 from .rules.record_validation import CODECS
+from .rules.tiered_history import TieredHistory
 from .segment import Segment
 from .segment_swap import SegmentSwap
 
@@ -42,12 +43,14 @@ class TruncatableLog:
         "cut_end",
         "damage",
         "leader_epochs",
+        "local_log_start_offset",
         "log_end_offset",
         "log_start_offset",
         "name",
         "partition",
         "producers",
         "swap",
+        "tiered_end_offset",
         "topic",
         "topic_id",
     )
@@ -75,6 +78,10 @@ class TruncatableLog:
         self.log_end_offset = loaded.next_offset
         # The lowest end that a cut has left: a copy taken before is wrong from there on. `LogMover` resets it.
         self.cut_end = MAX_INT64
+        # Below it, down to the log start offset, only a tier has the records (KIP-405).
+        self.local_log_start_offset = self.log_start_offset
+        # Everything on this disk below it can be read from the tier too; 0 while that is not known.
+        self.tiered_end_offset = 0
         self.damage: Damage | None = loaded.damage
         self._recovery_point = RecoveryPoint(
             loaded.files,
@@ -86,6 +93,11 @@ class TruncatableLog:
             is_folder_synced=loaded.is_folder_synced,
         )
         self.config = loaded.config
+        self._note_local_start()
+
+    def _note_local_start(self) -> None:
+        first = self._segments[0].base_offset if len(self._segments) else 0
+        self.local_log_start_offset = max(self.log_start_offset, first)
 
     @property
     def directory(self) -> str:
@@ -151,13 +163,21 @@ class TruncatableLog:
         self._end_at(offset)
         self.leader_epochs.truncate_from_end(offset)
         self.log_start_offset = min(self.log_start_offset, offset)
+        self._note_local_start()
         self._reload_producers(offset)
         self._sync_truncation()
 
     def truncate_fully_and_start_at(
-        self, offset: int, producers: Iterable[ProducerEntry] = (), now_ms: int = 0
+        self,
+        offset: int,
+        producers: Iterable[ProducerEntry] = (),
+        now_ms: int = 0,
+        *,
+        tiered: TieredHistory | None = None,
     ) -> None:
         """Drop everything; the log goes on at `offset`, and knows `producers`, who may have written below it.
+
+        With `tiered` the log starts before `offset`: the tier has what is between.
 
         `now_ms` is by the clock of `producers.expire`. OSError or CorruptData leave the log damaged at 0, without a
         record: it takes nothing in until this, or `truncate_to`, is done again.
@@ -177,6 +197,8 @@ class TruncatableLog:
                 self._snapshots.take(self.producers)
                 self._snapshots.sync(offset)
             self._segments.create(offset, self._config, now_ms=0)
+            if tiered is not None:
+                self._take_history(tiered)
             self._sync_truncation()
         except (OSError, CorruptData) as error:
             # Where the leader has nothing, unless it never deleted a record: else it is asked for its producers again.
@@ -188,13 +210,31 @@ class TruncatableLog:
             raise
         self.damage = None
 
+    @property
+    def tiered_history(self) -> TieredHistory | None:
+        """Of a log whose start only a tier has."""
+        start_offset, end_offset = self.log_start_offset, self.local_log_start_offset
+        if start_offset >= end_offset:
+            return None
+        return TieredHistory(start_offset, self.leader_epochs.entries_in(start_offset, end_offset))
+
+    def _take_history(self, tiered: TieredHistory) -> None:
+        self.log_start_offset = tiered.log_start_offset
+        for epoch, start_offset in tiered.leader_epochs:
+            self.leader_epochs.assign(epoch, start_offset)
+        epochs = self._recovery_point.unwritten_epochs(self.log_end_offset)
+        if epochs is not None:
+            # No batch on this disk says them again.
+            epochs.sync()
+
     def _begin_at(self, offset: int) -> None:
         """There is no record any more."""
         self._known_at_truncation = None
         self._end_at(offset)
         self.cut_end = 0
         self.leader_epochs.clear()
-        self.log_start_offset = offset
+        self.log_start_offset = self.local_log_start_offset = offset
+        self.tiered_end_offset = 0
         self.producers.clear(offset)
 
     def increment_log_start_offset(self, offset: int) -> bool:
@@ -212,6 +252,7 @@ class TruncatableLog:
         if offset <= self.log_start_offset:
             return False
         self.log_start_offset = offset
+        self.local_log_start_offset = max(self.local_log_start_offset, offset)
         self.leader_epochs.truncate_from_start(offset)
         return True
 
@@ -228,6 +269,7 @@ class TruncatableLog:
             log_start_offset=self.log_start_offset,
             log_end_offset=self.log_end_offset,
             high_watermark=high_watermark,
+            tiered_end_offset=self.tiered_end_offset,
             now_ms=now_ms,
         )
         if count == 0:
@@ -243,7 +285,10 @@ class TruncatableLog:
             if known == 0 and not self._make_snapshot(now_ms):
                 return 0
             count = max(known, 1)
-        self.increment_log_start_offset(self._segments[count].base_offset)
+        if self._config.copies_to_tier:
+            self.local_log_start_offset = max(self.local_log_start_offset, self._segments[count].base_offset)
+        else:
+            self.increment_log_start_offset(self._segments[count].base_offset)
         deleted = self._segments.delete(0, count, due_ms=now_ms + self._config.file_delete_delay_ms)
         if self.producers.entries:
             # A loss of power may take a renaming back, and not the removal of a snapshot.

@@ -117,6 +117,10 @@ ABSENT: Final = (
         reason="Counted with other replication; `/v1/reassignments` tells the progress.",
     ),
     Absent(
+        mbeans=("kafka.server:type=DelayedRemoteListOffsetsMetrics,name=*",),
+        reason="A search of the tier by timestamp ends when the store has answered, or failed.",
+    ),
+    Absent(
         mbeans=("kafka.server:type=DelayedFetchMetrics,name=ExpiresPerSec",),
         reason='Consumers and followers together: `penstock_purgatory_expired_total{delayedOperation="Fetch"}`.',
     ),
@@ -137,7 +141,6 @@ ABSENT: Final = (
     ),
     Absent(
         mbeans=(
-            "kafka.server:type=DelayedRemoteListOffsetsMetrics,name=*",
             "kafka.server:type=*Share*",
             "kafka.server:type=BrokerTopicMetrics,name=*Share*",
             "kafka.server:type=share-coordinator-metrics (*)",
@@ -147,7 +150,7 @@ ABSENT: Final = (
             "kafka.server:type=broker-metadata-metrics (ignored-static-voters)",
             "kafka.server:type=raft-metrics (uncommitted-voter-change)",
         ),
-        reason="Penstock has none of it: tiered storage, "
+        reason="Penstock has none of it: "
         "groups of the share and streams protocols, and voters that change while the quorum runs.",
     ),
     Absent(

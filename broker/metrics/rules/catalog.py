@@ -15,6 +15,7 @@ from . import (
     replica_metrics,
     scrub_metrics,
     telemetry_metrics,
+    tier_metrics,
     traffic_metrics,
 )
 from .metric import Metric
@@ -28,6 +29,7 @@ MODULES: Final = (
     lag_metrics,
     quorum_metrics,
     telemetry_metrics,
+    tier_metrics,
     process_metrics,
 )
 

@@ -15,9 +15,17 @@ class TopicCounters:
         "bytes_rejected",
         "failed_fetches",
         "failed_produces",
+        "failed_remote_copies",
+        "failed_remote_deletes",
+        "failed_remote_fetches",
         "fetches",
         "messages_in",
         "produces",
+        "remote_copies",
+        "remote_copy_bytes",
+        "remote_deletes",
+        "remote_fetch_bytes",
+        "remote_fetches",
         "replication_bytes_in",
         "replication_bytes_out",
     )
@@ -41,6 +49,18 @@ class TopicCounters:
         """Fetched from leaders."""
         self.replication_bytes_out = 0
         """Sent to followers."""
+        self.remote_copies = 0
+        """Segments whose copy to the tier was begun here (KIP-405); then bytes, and failures."""
+        self.remote_copy_bytes = 0
+        self.failed_remote_copies = 0
+        self.remote_fetches = 0
+        """Reads that waited for the tier."""
+        self.remote_fetch_bytes = 0
+        """From the tier, in answers to consumers."""
+        self.failed_remote_fetches = 0
+        self.remote_deletes = 0
+        """Segments whose deletion in the tier was begun here."""
+        self.failed_remote_deletes = 0
 
     def add(self, other: TopicCounters) -> None:
         """Adds another topic's, for totals."""

@@ -11,6 +11,8 @@ from ....protocol.compression import GZIP_DEFAULT_LEVEL, LZ4_DEFAULT_LEVEL, ZSTD
 
 # Kafka's "no limit" for times and counts.
 MAX_INT64: Final = 2**63 - 1
+# Of `local.retention.*`.
+_AS_RETENTION: Final = -2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +37,16 @@ class LogConfig:
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     retention_ms: int = 7 * 24 * 3600 * 1000
     retention_bytes: int = -1
+
+    # Tiered storage (KIP-405): closed segments go to the tier, and then leave this disk by `local_retention_*`, where
+    # -2 means `retention_*`. With `remote_log_copy_disable` none is copied any more, what is up there stays readable
+    # (KIP-950). `remote_log_delete_on_disable` is what must be said to switch it off: the tier's copies are deleted.
+    remote_storage_enable: bool = False
+    local_retention_ms: int = -2
+    local_retention_bytes: int = -2
+    remote_log_copy_disable: bool = False
+    remote_log_delete_on_disable: bool = False
+
     # How long a removed file stays under the name `….deleted`, for reads under way.
     file_delete_delay_ms: int = 60_000
     delete_retention_ms: int = 24 * 3600 * 1000
@@ -65,6 +77,24 @@ class LogConfig:
     def __post_init__(self) -> None:
         roll_ms = min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
         object.__setattr__(self, "roll_ms", roll_ms)
+
+    @property
+    def copies_to_tier(self) -> bool:
+        return self.remote_storage_enable and not self.remote_log_copy_disable
+
+    @property
+    def disk_retention_ms(self) -> int:
+        """How old what stays on this disk may be; -1 is no limit."""
+        if self.copies_to_tier and self.local_retention_ms != _AS_RETENTION:
+            return self.local_retention_ms
+        return self.retention_ms
+
+    @property
+    def disk_retention_bytes(self) -> int:
+        """How large what stays on this disk may be; -1 is no limit."""
+        if self.copies_to_tier and self.local_retention_bytes != _AS_RETENTION:
+            return self.local_retention_bytes
+        return self.retention_bytes
 
     @property
     def is_compacted(self) -> bool:

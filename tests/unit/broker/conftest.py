@@ -63,6 +63,7 @@ from penstock.storage.disk.rules.disk_errors import leaves_directory_usable
 from penstock.storage.log.log import Log
 from penstock.storage.log.rules.config import LogConfig
 from penstock.storage.log.rules.producer_entry import ProducerEntry
+from penstock.storage.log.rules.tiered_history import TieredHistory
 
 NODE_ID = NodeId(1)
 NOW_MS = 1_700_000_000_000
@@ -124,8 +125,15 @@ class Logs:
         for log, offset in offsets.items():
             log.truncate_to(offset)
 
-    def restart(self, log: Log, offset: int, producers: Iterable[ProducerEntry], now_ms: int) -> None:
-        log.truncate_fully_and_start_at(offset, producers, now_ms)
+    def restart(
+        self,
+        log: Log,
+        offset: int,
+        producers: Iterable[ProducerEntry],
+        now_ms: int,
+        tiered: TieredHistory | None = None,
+    ) -> None:
+        log.truncate_fully_and_start_at(offset, producers, now_ms, tiered=tiered)
 
     def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:
         self.repairs.append((topic, partition, damage_offset))

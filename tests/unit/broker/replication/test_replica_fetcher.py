@@ -25,7 +25,9 @@ from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId
 from penstock.protocol.replica_fetch import FetchedPartition, FollowedPartition, ReplicaFetchResponse
+from penstock.storage.log.rules.config import LogConfig
 from penstock.storage.log.rules.producer_entry import ProducerEntry
+from penstock.storage.log.rules.tiered_history import TieredHistory
 
 LEADER, FOLLOWER = 1, 2
 SESSION = 8
@@ -58,6 +60,7 @@ class Partition:
             log_end_offset=self.log_end_offset,
             log_start_offset=0,
             damage=self.damage,
+            config=LogConfig(),
             leader_epochs=SimpleNamespace(latest_epoch=3, end_offset_for=lambda epoch, end_offset: (epoch, end_offset)),
         )
 
@@ -134,8 +137,11 @@ class Followed:
             self.cuts.append((partition.log_end_offset, offset))
             partition.log_end_offset = offset
 
-    def restart(self, partition: Any, offset: int, producers: Iterable[ProducerEntry]) -> None:
+    def restart(
+        self, partition: Any, offset: int, producers: Iterable[ProducerEntry], tiered: TieredHistory | None = None
+    ) -> None:
         assert producers == PRODUCERS
+        assert tiered is None
         self.restarts.append((partition.log_end_offset, offset))
         partition.log_end_offset = offset
 
@@ -380,8 +386,10 @@ def test_a_log_that_goes_offline_as_it_is_begun_anew_holds_up_no_other(
     fetchers: list[ReplicaFetcher] = []
 
     class Failing(Followed):
-        def restart(self, partition: Any, offset: int, producers: Iterable[ProducerEntry]) -> None:
-            super().restart(partition, offset, producers)
+        def restart(
+            self, partition: Any, offset: int, producers: Iterable[ProducerEntry], tiered: TieredHistory | None = None
+        ) -> None:
+            super().restart(partition, offset, producers, tiered)
             partition.damage = "the disk"
             fetchers[0].unfollow(partition)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the disk")

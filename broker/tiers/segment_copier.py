@@ -1,0 +1,181 @@
+"""Copies one closed segment to the tier, and deletes one there; the metadata topic is told before and after.
+
+Kafka: `RemoteLogManager.RLMCopyTask.copyLogSegment`, `deleteRemoteLogSegment`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from random import Random
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.ids import NodeId
+from ...storage.disk.files import File
+from ...storage.log.leader_epochs import encode_leader_epochs
+from ...storage.log.log import Log
+from ...storage.log.rules.file_names import LEADER_EPOCH_CHECKPOINT, TRANSACTION_INDEX
+from ...storage.log.segment import Segment
+from ...storage.tiers.rules.segment_objects import indexes_key, log_key, pack_parts
+from ...storage.tiers.rules.tier_store import TierError, TierStore
+from ..replicas.partition import Partition
+from ..replication.rules.replication_quota import ReplicationQuota
+from .byte_rate import within_quota
+from .metadata_log import MetadataLog, tier_partition_of
+from .rules.remote_segment import RemoteSegment, SegmentState, SegmentUpdate, TierPartition
+
+logger = logging.getLogger(__name__)
+
+READ_BYTES: Final = 1024 * 1024
+"""Of the local segment, at a time."""
+SEGMENT_BYTES_MAX: Final = 2**31 - 1
+"""Of a copy: Kafka's metadata have its size as 32 bits."""
+
+
+class _Source(NamedTuple):
+    """What a copy is made of, found out on the loop; read by a thread."""
+
+    log: Log
+    file: File
+    size_bytes: int
+    paths: dict[str, str]
+    epochs: bytes
+
+
+class SegmentCopier:
+    def __init__(
+        self,
+        store: TierStore,
+        metadata: MetadataLog,
+        executor: Executor,
+        *,
+        node_id: NodeId,
+        quota: ReplicationQuota,
+        loop: asyncio.AbstractEventLoop,
+        wall_clock_ms: Callable[[], int],
+        monotonic_ms: Callable[[], int],
+        random: Random,
+    ) -> None:
+        """`quota` is that of `remote.log.manager.copy.max.bytes.per.second`."""
+        self._store = store
+        self._metadata = metadata
+        self._executor = executor
+        self._node_id = node_id
+        self._quota = quota
+        self._loop = loop
+        self._wall_clock_ms = wall_clock_ms
+        self._monotonic_ms = monotonic_ms
+        self._random = random
+        # Copies that were begun and did not end: tried again under the same id.
+        self._unfinished: dict[TierPartition, RemoteSegment] = {}
+
+    async def copy(self, partition: Partition, segment: Segment) -> None:
+        """TierError, KafkaError, OSError: the next call for the segment goes on with the copy."""
+        log, counters = partition.log, partition.counters
+        await self._wait_for_quota()
+        source = _Source(
+            log,
+            segment.file,
+            segment.size_bytes,
+            dict(log.tier_parts(segment)),
+            encode_leader_epochs(log.leader_epochs.entries_in(0, log.segment_end_offset(segment))),
+        )
+        remote = self._begin(partition, segment, has_aborted=TRANSACTION_INDEX in source.paths)
+        counters.remote_copies += 1
+        try:
+            await self._metadata.publish([remote])
+            began_ms = self._monotonic_ms()
+            await self._loop.run_in_executor(self._executor, _upload, self._store, remote, source)
+            self._quota.record(source.size_bytes, self._monotonic_ms())
+            await self._update(remote, SegmentState.COPY_SEGMENT_FINISHED)
+        except (TierError, KafkaError, OSError):
+            counters.failed_remote_copies += 1
+            raise
+        self._unfinished.pop(remote.partition, None)
+        counters.remote_copy_bytes += source.size_bytes
+        logger.info(
+            "Copied segment to the tier: partition=%s offset=%d end=%d bytes=%d milliseconds=%d",
+            log.name,
+            remote.start_offset,
+            remote.end_offset,
+            remote.size_bytes,
+            self._monotonic_ms() - began_ms,
+        )
+
+    async def delete(self, segments: list[RemoteSegment]) -> None:
+        """Of one partition. TierError, KafkaError: what is left is in a state from which the next call goes on."""
+        started = [self._changed(one, SegmentState.DELETE_SEGMENT_STARTED) for one in segments]
+        await self._metadata.publish(started)
+        keys = [
+            key_of(*one.partition, one.start_offset, one.id) for one in segments for key_of in (log_key, indexes_key)
+        ]
+        await self._loop.run_in_executor(self._executor, self._store.delete, keys)
+        await self._metadata.publish([self._changed(one, SegmentState.DELETE_SEGMENT_FINISHED) for one in segments])
+
+    def _begin(self, partition: Partition, segment: Segment, *, has_aborted: bool) -> RemoteSegment:
+        log = partition.log
+        end_offset = log.segment_end_offset(segment)
+        key = tier_partition_of(partition)
+        begun = self._unfinished.get(key)
+        if begun is not None and (begun.start_offset, begun.end_offset) == (segment.base_offset, end_offset - 1):
+            known = self._metadata.segments_of(key.topic_id, key.partition_index).get(begun.id)
+            if known is None or known.state is SegmentState.COPY_SEGMENT_STARTED:
+                return begun
+        remote = self._unfinished[key] = RemoteSegment(
+            partition=key,
+            id=UUID(int=self._random.getrandbits(128), version=4),
+            start_offset=segment.base_offset,
+            end_offset=end_offset - 1,
+            max_timestamp_ms=segment.largest_timestamp,
+            broker_id=self._node_id,
+            event_ms=self._wall_clock_ms(),
+            size_bytes=segment.size_bytes,
+            leader_epochs=log.leader_epochs.entries_in(segment.base_offset, end_offset),
+            state=SegmentState.COPY_SEGMENT_STARTED,
+            has_aborted_transactions=has_aborted,
+        )
+        return remote
+
+    async def _update(self, segment: RemoteSegment, state: SegmentState) -> None:
+        await self._metadata.publish([self._changed(segment, state)])
+        known = self._metadata.segments_of(segment.partition.topic_id, segment.partition.partition_index).get(
+            segment.id
+        )
+        if known is None or known.state is not state:
+            # Another leader has begun to delete this copy.
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another leader has given this copy up")
+
+    def _changed(self, segment: RemoteSegment, state: SegmentState) -> SegmentUpdate:
+        return SegmentUpdate(
+            partition=segment.partition,
+            id=segment.id,
+            broker_id=self._node_id,
+            event_ms=self._wall_clock_ms(),
+            state=state,
+        )
+
+    async def _wait_for_quota(self) -> None:
+        await within_quota(self._quota, self._monotonic_ms)
+
+
+def _upload(store: TierStore, remote: RemoteSegment, source: _Source) -> None:
+    """In a thread. TierError, OSError."""
+    parts = {suffix: source.log.read_file(path) for suffix, path in source.paths.items()}
+    parts[LEADER_EPOCH_CHECKPOINT] = source.epochs
+    place = (*remote.partition, remote.start_offset, remote.id)
+    store.put(indexes_key(*place), pack_parts(parts))
+    store.put(log_key(*place), _pieces(source.file, source.size_bytes))
+
+
+def _pieces(file: File, size_bytes: int) -> Iterator[bytes]:
+    position = 0
+    while position < size_bytes:
+        piece = file.read_at(position, min(READ_BYTES, size_bytes - position))
+        if not piece:
+            raise TierError(f"{file.path} ends at {position}, before {size_bytes}")
+        yield piece
+        position += len(piece)

@@ -1,0 +1,139 @@
+"""Object stores behind a URL: `file:`, `s3:`, `gs:`, `az:`, by way of the library obstore.
+
+Credentials and regions are those that the store's own tools take from the environment (AWS_…, GOOGLE_…, AZURE_…).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
+
+from ...protocol.batches import Buffer
+from ...protocol.errors import ConfigError
+from .rules.tier_store import MissingObjectError, TierError, TierStore
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+SCHEMES: Final = ("file", "s3", "gs", "az")
+PLUGIN_GROUP: Final = "penstock.tiers"
+"""Entry points of this group, by the scheme of their URLs: called with the URL, they return a `TierStore`."""
+_LIBRARY: Final = "obstore"
+_PART_BYTES: Final = 8 * 1024 * 1024
+_UPLOADS_MAX: Final = 4
+"""Parts of one object on their way at a time: with the copier's threads, what copying may take of memory."""
+_RETRIES: Final = 3
+_RETRY_TIMEOUT: Final = timedelta(seconds=10)
+"""Of a call that fails; the copier tries again later."""
+_REQUEST_TIMEOUT: Final = "30s"
+_CONNECT_TIMEOUT: Final = "5s"
+
+
+def open_tier(url: str) -> TierStore:
+    """The store of `remote.log.storage.url`. ConfigError, one sentence."""
+    scheme = urlsplit(url).scheme
+    for plugin in entry_points(group=PLUGIN_GROUP, name=scheme):
+        make: Callable[[str], TierStore] = plugin.load()
+        return make(url)
+    if scheme not in SCHEMES:
+        raise ConfigError(
+            f"remote.log.storage.url is {url!r}, but begins with one of {', '.join(f'{one}:' for one in SCHEMES)} or "
+            f"has a store of its own, an entry point {scheme!r} of {PLUGIN_GROUP}."
+        )
+    if find_spec(_LIBRARY) is None:
+        raise ConfigError(
+            f"remote.log.storage.url is {url!r}, but the library {_LIBRARY} is missing: pip install "
+            "'penstock-broker[tiers]'."
+        )
+    return ObjectTier(url)
+
+
+class ObjectTier:
+    """A `TierStore`."""
+
+    def __init__(self, url: str) -> None:
+        """ConfigError when the library cannot make sense of the URL or of what the environment says."""
+        from obstore.exceptions import BaseError
+        from obstore.store import LocalStore, from_url
+
+        self.url = url
+        parts = urlsplit(url)
+        self._store: ObjectStore
+        try:
+            if parts.scheme == "file":
+                self._store = LocalStore(unquote(parts.path), mkdir=True)
+            else:
+                is_plain = parts.scheme == "s3" and _is_plain_endpoint()
+                self._store = from_url(
+                    url,
+                    client_options={
+                        "timeout": _REQUEST_TIMEOUT,
+                        "connect_timeout": _CONNECT_TIMEOUT,
+                        "allow_http": is_plain,
+                    },
+                    retry_config={"max_retries": _RETRIES, "retry_timeout": _RETRY_TIMEOUT},
+                )
+        except (BaseError, OSError, ValueError) as error:
+            raise ConfigError(f"remote.log.storage.url {url!r} cannot be used: {error}") from error
+
+    def put(self, key: str, parts: bytes | Iterable[Buffer]) -> None:
+        from obstore import put
+
+        with _tier_errors(key):
+            if isinstance(parts, bytes):
+                put(self._store, key, parts, use_multipart=False)
+            else:
+                put(self._store, key, iter(parts), chunk_size=_PART_BYTES, max_concurrency=_UPLOADS_MAX)
+
+    def get_range(self, key: str, start: int, size: int) -> bytes:
+        from obstore import get_range
+
+        with _tier_errors(key):
+            return bytes(get_range(self._store, key, start=start, length=size))
+
+    def delete(self, keys: Sequence[str]) -> None:
+        from obstore import delete
+
+        for key in keys:
+            try:
+                with _tier_errors(key):
+                    delete(self._store, key)
+            except MissingObjectError:
+                pass
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        from obstore import list as list_objects
+
+        with _tier_errors(prefix):
+            for page in list_objects(self._store, prefix.rstrip("/") or None):
+                yield from (found["path"] for found in page)
+
+
+def _is_plain_endpoint() -> bool:
+    """Whether the environment names an endpoint without TLS, as that of a server beside the brokers."""
+    return any(
+        os.environ.get(name, "").startswith("http://")
+        for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+    )
+
+
+@contextmanager
+def _tier_errors(key: str) -> Iterator[None]:
+    from obstore.exceptions import BaseError, NotFoundError
+
+    try:
+        yield
+    except (NotFoundError, FileNotFoundError) as error:
+        raise MissingObjectError(f"{key}: {_first_line(error)}") from error
+    except (BaseError, OSError, ValueError) as error:
+        raise TierError(f"{key}: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

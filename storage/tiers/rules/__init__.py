@@ -1,0 +1,1 @@
+"""What segments are in the tier, without input and output."""

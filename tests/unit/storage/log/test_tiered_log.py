@@ -1,0 +1,127 @@
+"""A log whose older segments are in a tier: its start, what restarts keep, and what may be deleted (KIP-405)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from produced_batches import produced
+
+from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.ids import LeaderEpoch
+from penstock.protocol.records import Record, write_batch
+from penstock.storage.disk.memory_files import MemoryFiles
+from penstock.storage.log.log import Log
+from penstock.storage.log.rules.config import LogConfig
+from penstock.storage.log.rules.tiered_history import TieredHistory
+
+CONFIG = LogConfig(segment_bytes=200, retention_bytes=-1, local_retention_bytes=1, remote_storage_enable=True)
+FOLDER = "/data/t-0"
+
+
+def opened(files: MemoryFiles, *, start: int = 0, is_clean: bool = True, config: LogConfig = CONFIG) -> Log:
+    return Log.open(
+        files,
+        FOLDER,
+        topic="t",
+        partition=0,
+        topic_id=None,
+        config=config,
+        log_start_offset=start,
+        recovery_point=0,
+        is_clean=is_clean,
+        now_ms=0,
+    )
+
+
+def append(log: Log, count: int, leader_epoch: int = 0) -> None:
+    """Two fill a segment."""
+    for _ in range(count):
+        data = write_batch([Record(offset=0, timestamp_ms=5, key=None, value=bytes(30))])
+        log.append_as_leader(produced(data), leader_epoch=leader_epoch, now_ms=5)
+
+
+@pytest.fixture
+def files() -> MemoryFiles:
+    made = MemoryFiles()
+    made.make_directories("/data")
+    return made
+
+
+def test_nothing_is_deleted_that_the_tier_does_not_have(files: MemoryFiles) -> None:
+    log = opened(files)
+    append(log, 7)
+    assert log.delete_old_segments(log.log_end_offset, 5) == 0
+    log.tiered_end_offset = 3
+    assert log.delete_old_segments(log.log_end_offset, 5) == 1
+    assert (log.log_start_offset, log.local_log_start_offset) == (0, 2)
+    with pytest.raises(KafkaError) as moved:
+        log.read(1, max_bytes=100, end_offset=7, min_one_batch=True)
+    assert moved.value.code is ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
+
+
+def test_what_lies_below_the_log_start_goes_whether_it_was_copied_or_not(files: MemoryFiles) -> None:
+    log = opened(files)
+    append(log, 7)
+    log.increment_log_start_offset(4)
+    assert log.delete_old_segments(log.log_end_offset, 5) == 2
+    assert log.local_log_start_offset == 4
+
+
+def test_without_copies_retention_is_that_of_the_topic(files: MemoryFiles) -> None:
+    log = opened(files, config=replace(CONFIG, remote_log_copy_disable=True, retention_bytes=1))
+    append(log, 7)
+    log.delete_old_segments(log.log_end_offset, 5)
+    assert log.log_start_offset == log.local_log_start_offset == 6
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_start_and_epochs_before_the_first_segment_survive_a_restart(files: MemoryFiles, is_clean: bool) -> None:
+    log = opened(files)
+    append(log, 3, leader_epoch=0)
+    append(log, 4, leader_epoch=3)
+    log.flush()
+    log.tiered_end_offset = 6
+    while log.delete_old_segments(log.log_end_offset, 5):
+        pass
+    epochs = log.leader_epochs.entries
+    if is_clean:
+        log.close()
+    else:
+        log.close_files()
+    again = opened(files, start=log.log_start_offset, is_clean=is_clean)
+    assert (again.log_start_offset, again.local_log_start_offset) == (0, 6)
+    assert again.leader_epochs.entries == epochs == ((0, 0), (3, 3))
+    assert again.leader_epochs.epoch_of(2) == 0
+
+
+def test_a_log_begun_behind_its_start_knows_the_epochs_before_after_a_crash(files: MemoryFiles) -> None:
+    log = opened(files)
+    append(log, 2)
+    history = TieredHistory(10, ((LeaderEpoch(1), 10), (LeaderEpoch(4), 25)))
+    log.truncate_fully_and_start_at(40, tiered=history)
+    assert (log.log_start_offset, log.local_log_start_offset, log.log_end_offset) == (10, 40, 40)
+    log.close_files()
+    again = opened(files, start=10, is_clean=False)
+    assert (again.log_start_offset, again.local_log_start_offset, again.log_end_offset) == (10, 40, 40)
+    assert again.leader_epochs.entries == ((1, 10), (4, 25))
+
+
+def test_switched_off_the_log_starts_on_its_disk(files: MemoryFiles) -> None:
+    log = opened(files)
+    append(log, 7)
+    log.tiered_end_offset = 6
+    log.delete_old_segments(log.log_end_offset, 5)
+    log.flush()
+    log.close()
+    again = opened(files, config=replace(CONFIG, remote_storage_enable=False))
+    assert again.log_start_offset == again.local_log_start_offset == log.local_log_start_offset > 0
+
+
+def test_epochs_of_a_range_begin_with_it(files: MemoryFiles) -> None:
+    log = opened(files)
+    append(log, 3, leader_epoch=0)
+    append(log, 4, leader_epoch=3)
+    assert log.leader_epochs.entries_in(2, 5) == ((0, 2), (3, 3))
+    assert log.leader_epochs.entries_in(3, 5) == ((3, 3),)
+    assert log.leader_epochs.entries_in(0, 3) == ((0, 0),)
