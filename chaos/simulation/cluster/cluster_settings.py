@@ -39,12 +39,15 @@ class ClusterSettings:
             }
         if shape.has_transactions:
             groups |= TRANSACTION_SETTINGS
-        if shape.has_compaction:
-            groups |= {"log.cleaner.backoff.ms": "300", "log.cleaner.min.cleanable.ratio": "0.1"}
-        if groups and self.is_flushed:
+        if (groups or shape.has_compaction) and self.is_flushed:
             groups["log.flush.interval.messages"] = "1"
+        cleaning = {"log.cleaner.backoff.ms": "300", "log.cleaner.min.cleanable.ratio": "0.1"}
+        if not shape.has_compaction:
+            # Then logs are judged batch by batch.
+            cleaning = {"log.cleaner.enable": "false"}
         return {
             **groups,
+            **cleaning,
             "broker.session.timeout.ms": str(self.session_ms),
             "broker.heartbeat.interval.ms": str(self.session_ms // 4),
             "replica.lag.time.max.ms": str(random.choice((1_000, 3_000, 10_000))),
