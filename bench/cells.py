@@ -11,6 +11,7 @@ from .crowds import HTTP_CROWDS
 from .group_members import PROTOCOLS, Protocol
 from .target import Target
 from .workloads.cluster_growth import cluster_growth
+from .workloads.compaction import compaction
 from .workloads.crowd import crowd
 from .workloads.exposition import exposition
 from .workloads.groups import MEMBERS, PARTITIONS, SMALL_GROUPS, groups
@@ -190,6 +191,7 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
             "metrics read each second beside a load",
             lambda target: scraping(target, pairs=SCRAPING_PAIRS // part, requests=SCRAPED_REQUESTS),
         ),
+        *(_compaction(size, records // part) for size, records in (("1KiB", 600_000), ("100B", 4_000_000))),
         *(_replicated_partitions(count) for count in (200, 500, 1000, 2000)),
         _failover("defaults", "at their defaults", DEFAULTS, 20 // part),
         _failover("quick", "with quick timeouts", QUICK_TIMEOUTS, 20 // part),
@@ -255,6 +257,20 @@ def _crowd(readers: int, seconds: int) -> Cell:
 
     also = f", {readers} read all" if readers else ""
     return Cell(name=f"crowd/{readers}", title=f"{CROWD:,} clients connected, {CROWD_PRODUCERS} produce{also}", run=run)
+
+
+def _compaction(size: str, records: int) -> Cell:
+    def run(target: Target) -> Values:
+        return compaction(target, size_bytes=SIZES[size], records=records, singles=2_000)
+
+    return Cell(
+        name=f"compaction/{size}",
+        title=f"a log of {records:,} records of {_spaced(size)} compacted",
+        run=run,
+        needs_node=True,
+        needs_cluster=True,
+        is_extra=True,
+    )
 
 
 def _http_crowd(name: str, seconds: int) -> Cell:

@@ -102,6 +102,14 @@ MEASURES: Final[Sequence[Measure]] = (
     Measure(
         name="scraping_cpu_ratio", title="broker CPU a request, metrics read to not read", unit="×", is_compared=False
     ),
+    Measure(name="compaction_mb_per_s", title="compacted", unit="MB/s", is_more_better=True),
+    Measure(name="compaction_cpu_s_per_gb", title="compacted: broker CPU", unit="s/GB"),
+    Measure(name="compaction_left_percent", title="compacted: what is left", unit="%", is_compared=False),
+    *(
+        Measure(name=f"{name}_p99_{when}_ms", title=f"{title} {how}, p99", unit="ms")
+        for name, title in (("acknowledged", "acknowledged"), ("end_to_end", "end to end"))
+        for when, how in (("alone", "without compaction"), ("beside", "beside it"))
+    ),
     Measure(name="create_s", title="created", unit="s"),
     Measure(name="serving_s", title="created and every partition answers", unit="s"),
     Measure(name="delete_s", title="deleted", unit="s"),
@@ -182,6 +190,8 @@ GOALS: Final[Sequence[Goal]] = (
     Goal(cells="startup", measure="startup_s", at_most=0.15),
     Goal(cells="startup", measure="idle_mib", at_most=0.2),
     Goal(cells="memory", measure="loaded_mib", at_most=0.2),
+    Goal(cells="compaction/*", measure="compaction_mb_per_s", at_least=1.0),
+    Goal(cells="compaction/*", measure="compaction_cpu_s_per_gb", at_most=1.0),
     *(Goal(cells=cells.format("1KiB"), measure="produce_records_per_s", at_least=1.2) for cells in _STREAMS),
     *(Goal(cells=cells.format("100B"), measure="produce_records_per_s", at_least=1.5) for cells in _STREAMS),
     *(Goal(cells=cells.format("1KiB"), measure="produce_broker_cpu_s_per_gb", at_most=0.5) for cells in _STREAMS),
