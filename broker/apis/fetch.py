@@ -154,8 +154,8 @@ class FetchHandler:
         is_enough = read.read(follower)
         max_wait_ms = message.max_wait_ms
         if read.waits_for_tier and tier is not None:
-            # Whatever the client says: a store needs some time to begin (KIP-1018).
-            max_wait_ms = max(max_wait_ms, tier.max_wait_ms)
+            # Whatever the client says: a store needs some time to begin, and may not answer (KIP-1018).
+            max_wait_ms = tier.max_wait_ms
         if is_enough or max_wait_ms <= 0:
             self._respond(request, read)
         else:

@@ -155,6 +155,8 @@ class RemoteLogManager:
         if self._caught_up.get(partition) != epoch:
             await self._metadata.catch_up(partition.topic_id, partition.index)
             self._caught_up[partition] = epoch
+            # Reads of the tier may have waited to know what is there.
+            self._replicas.complete_fetches(partition)
         if not _leads(partition, epoch):
             return
         self._note_tiered(partition)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -141,6 +142,7 @@ async def read_offsets(connection: Connection, start: int, end: int) -> list[int
     """Of every record in [start, end), as a consumer that asks on reads them."""
     found: list[int] = []
     while (offset := found[-1] + 1 if found else start) < end:
+        # While the metadata are replayed after a start there may be nothing yet.
         data = await fetch(connection, offset)
         assert not data.error_code, data.error_code
         for _, header in iterate_headers(bytes(data.records or b"")):
@@ -217,6 +219,32 @@ def test_a_loss_of_power_takes_nothing_that_only_the_tier_has(tier: MemoryTier) 
             await world.lose_power(node)
         async with world.running() as (_, connection):
             assert await read_offsets(connection, 0, 16) == list(range(16))
+
+    run(scenario)
+
+
+def test_a_fetch_waits_for_the_tier_no_longer_than_it_is_to(tier: MemoryTier) -> None:
+    """Whatever the client's own wait is (KIP-1018); what comes later is there for its next request."""
+    world = TieredWorld(tier, remote_fetch_max_wait_ms="50")
+    answers = threading.Event()
+
+    def wait(call: str, key: str) -> bool:
+        if call == "get" and key.endswith(".log"):
+            answers.wait()
+        return False
+
+    async def scenario() -> None:
+        async with world.tiered(2, **ONE_SEGMENT) as (node, connection):
+            await loop_until(lambda: log_of(node).local_log_start_offset == 6, "local retention")
+            tier.fails = wait
+            try:
+                data = await fetch(connection, 0)
+                assert (data.error_code, data.records or b"") == (kio_error(ErrorCode.NONE), b"")
+                assert data.high_watermark == 7
+                assert await read_offsets(connection, 6, 7) == [6], "others do not wait for it"
+            finally:
+                answers.set()
+            assert await read_offsets(connection, 0, 7) == list(range(7))
 
     run(scenario)
 
