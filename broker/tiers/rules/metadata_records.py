@@ -1,5 +1,6 @@
 """The records of `__remote_log_metadata`, in Apache Kafka's format. Kafka: `RemoteLogMetadataSerde`.
 
+    uvarint  version of the frame, 1
     uvarint  api key: 0 a segment, 1 an update of its state, 2 the deletion of a partition, 3 a snapshot
     uvarint  version, 0
     …        the fields of that message, flexible
@@ -25,6 +26,7 @@ METADATA_TOPIC: Final = "__remote_log_metadata"
 _SEGMENT: Final = 0
 _UPDATE: Final = 1
 _VERSION: Final = b"\x00"
+_FRAME_VERSION: Final = 1
 _NO_TAGS: Final = b"\x00"
 _NULL: Final = b"\x00"
 # Tag 0 of a segment: one byte, whether its transaction index is empty.
@@ -68,6 +70,7 @@ def encode_event(event: RemoteSegment | SegmentUpdate) -> bytes:
     )
     if isinstance(event, SegmentUpdate):
         parts = (
+            uvarint(_FRAME_VERSION),
             uvarint(_UPDATE),
             _VERSION,
             identity,
@@ -79,6 +82,7 @@ def encode_event(event: RemoteSegment | SegmentUpdate) -> bytes:
         return b"".join(parts)
     return b"".join(
         (
+            uvarint(_FRAME_VERSION),
             uvarint(_SEGMENT),
             _VERSION,
             identity,
@@ -96,7 +100,10 @@ def encode_event(event: RemoteSegment | SegmentUpdate) -> bytes:
 def decode_event(data: bytes) -> RemoteSegment | SegmentUpdate | None:
     """None for a kind that says nothing here. CorruptData."""
     try:
-        key, position = read_uvarint(data, 0)
+        frame, position = read_uvarint(data, 0)
+        if frame != _FRAME_VERSION:
+            raise CorruptData(f"a record of remote log metadata has frame version {frame}")
+        key, position = read_uvarint(data, position)
         version, position = read_uvarint(data, position)
         if key not in (_SEGMENT, _UPDATE):
             return None

@@ -41,9 +41,9 @@ FACTS = (
     "03000000000000000000000064000000000400000000000000960000001000"
 )
 GOLDEN: dict[str, RemoteSegment | SegmentUpdate] = {
-    "0000" + IDENTITY + FACTS + "000000": SEGMENT,
-    "0000" + IDENTITY + FACTS + "000001000101": replace(SEGMENT, has_aborted_transactions=False),
-    "0100" + IDENTITY + "000000070000018bcfe56802" + "000100": UPDATE,
+    "010000" + IDENTITY + FACTS + "000000": SEGMENT,
+    "010000" + IDENTITY + FACTS + "000001000101": replace(SEGMENT, has_aborted_transactions=False),
+    "010100" + IDENTITY + "000000070000018bcfe56802" + "000100": UPDATE,
 }
 
 
@@ -58,13 +58,13 @@ def test_records_are_apache_kafkas(told: str) -> None:
 @pytest.mark.parametrize("told", GOLDEN)
 def test_a_record_that_is_cut_off_is_refused(told: str) -> None:
     whole = bytes.fromhex(told)
-    for size in range(2, len(whole) - 1):
+    for size in range(len(whole) - 1):
         with pytest.raises(CorruptData):
             decode_event(whole[:size])
 
 
 def test_records_of_other_kinds_are_passed_over() -> None:
-    assert decode_event(b"\x02\x00") is None
+    assert decode_event(b"\x01\x02\x00") is None
 
 
 def test_the_partition_of_the_metadata_topic_is_kafkas() -> None:
