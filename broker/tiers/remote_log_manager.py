@@ -25,7 +25,7 @@ from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
 from .metadata_log import MetadataLog
 from .rules.remote_segments import RemoteSegments
-from .rules.tier_plan import Retention, expire, known_log_start, tiered_end
+from .rules.tier_plan import Retention, expire, known_log_start, recovered_epochs, tiered_end
 from .segment_copier import SEGMENT_BYTES_MAX, SegmentCopier
 
 logger = logging.getLogger(__name__)
@@ -155,6 +155,7 @@ class RemoteLogManager:
         if self._caught_up.get(partition) != epoch:
             await self._metadata.catch_up(partition.topic_id, partition.index)
             self._caught_up[partition] = epoch
+            self._recover_epochs(partition)
             # Reads of the tier may have waited to know what is there.
             self._replicas.complete_fetches(partition)
         if not _leads(partition, epoch):
@@ -168,6 +169,18 @@ class RemoteLogManager:
                 await self._copy_all(partition, epoch)
         async with self._expirations:
             await self._expire(partition, epoch)
+
+    def _recover_epochs(self, partition: Partition) -> None:
+        """No batch on this disk tells the epochs of what only the tier has: a damaged checkpoint loses them."""
+        log = partition.log
+        start_offset, end_offset = log.log_start_offset, log.local_log_start_offset
+        if start_offset >= end_offset or log.leader_epochs.epoch_of(start_offset) is not None:
+            return
+        first = log.leader_epochs.earliest_epoch() or (partition.state.leader_epoch, end_offset)
+        found = recovered_epochs(self._segments(partition), start_offset, *first)
+        if found:
+            log.leader_epochs.replace_below(first[1], found)
+            logger.warning("Recovered leader epochs from the tier: partition=%s epochs=%s", log.name, list(found))
 
     async def _copy_all(self, partition: Partition, epoch: LeaderEpoch) -> None:
         while _leads(partition, epoch) and partition.log.config.copies_to_tier:

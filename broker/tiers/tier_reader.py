@@ -178,6 +178,11 @@ class TierReader:
         segments = self._metadata.segments_of(partition.topic_id, partition.index)
         segment = find_readable(segments, partition.log.leader_epochs, offset)
         if segment is None and self._metadata.is_current(partition.topic_id, partition.index):
+            if partition.log.leader_epochs.epoch_of(offset) is None:
+                # A consumer must not give up the records for that.
+                raise KafkaError(
+                    ErrorCode.KAFKA_STORAGE_ERROR, f"The leader epoch of {partition.log.name} at {offset} is unknown."
+                )
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"The tier has no segment of partition {partition.log.name} with offset {offset}.",

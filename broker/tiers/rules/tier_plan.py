@@ -72,6 +72,23 @@ def tiered_end(segments: RemoteSegments, epochs: Epochs, start_offset: int, end_
     return end
 
 
+def recovered_epochs(
+    segments: RemoteSegments, log_start_offset: int, first_epoch: LeaderEpoch, first_start: int
+) -> tuple[tuple[LeaderEpoch, int], ...]:
+    """The epochs before the first one that a log still knows, by its copies: its own word of them was lost.
+
+    A leader of an epoch has one log, which begins at one offset: the least that any copy has. What a later epoch
+    begins before was cut off, in the lineage that led here.
+    """
+    starts: dict[LeaderEpoch, int] = {}
+    for segment in segments:
+        if segment.state is SegmentState.COPY_SEGMENT_FINISHED:
+            for epoch, start in segment.leader_epochs:
+                if epoch <= first_epoch and start < first_start and segment.last_offset_of(epoch) >= log_start_offset:
+                    starts[epoch] = min(start, starts.get(epoch, start))
+    return tuple((epoch, max(start, log_start_offset)) for epoch, start in sorted(starts.items()))
+
+
 def known_log_start(segments: RemoteSegments, log_start_offset: int, local_log_start_offset: int) -> int:
     """The log start offset, no earlier than the tier's first record: a checkpoint may be older, or lost.
 

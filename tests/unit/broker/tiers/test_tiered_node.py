@@ -249,6 +249,28 @@ def test_a_fetch_waits_for_the_tier_no_longer_than_it_is_to(tier: MemoryTier) ->
     run(scenario)
 
 
+def test_damaged_leader_epochs_lose_nothing_that_only_the_tier_has(tier: MemoryTier) -> None:
+    world = TieredWorld(tier)
+
+    async def scenario() -> None:
+        async with world.tiered(3, **ONE_SEGMENT) as (node, _):
+            await loop_until(lambda: log_of(node).local_log_start_offset == 9, "local retention")
+        async with world.running() as (node, connection):
+            # In another leader epoch.
+            for _ in range(3 * PER_SEGMENT):
+                await write(world, connection)
+            await loop_until(lambda: log_of(node).local_log_start_offset == 18, "local retention")
+            epochs = log_of(node).leader_epochs.entries
+            folder = log_of(node).directory
+        assert len(epochs) == 2
+        world.files.write_atomically(f"{folder}/leader-epoch-checkpoint", b"0\n1\ngarbage\n")
+        async with world.running() as (node, connection):
+            await loop_until(lambda: log_of(node).leader_epochs.entries[:2] == epochs, "epochs from the tier")
+            assert await read_offsets(connection, 0, 19) == list(range(19))
+
+    run(scenario)
+
+
 def test_an_outage_of_the_tier_keeps_everything_on_the_disk(tier: MemoryTier) -> None:
     world = TieredWorld(tier)
 

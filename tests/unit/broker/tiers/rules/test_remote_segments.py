@@ -6,7 +6,7 @@ from uuid import UUID
 
 from penstock.broker.tiers.rules.remote_segment import RemoteSegment, SegmentState, SegmentUpdate, TierPartition
 from penstock.broker.tiers.rules.remote_segments import RemoteSegments
-from penstock.broker.tiers.rules.tier_plan import Retention, expire, known_log_start, tiered_end
+from penstock.broker.tiers.rules.tier_plan import Retention, expire, known_log_start, recovered_epochs, tiered_end
 from penstock.protocol.ids import LeaderEpoch, NodeId, TopicId
 from penstock.storage.log.leader_epochs import LeaderEpochs
 
@@ -200,3 +200,24 @@ def test_a_lost_log_start_is_that_of_the_first_copy_of_any_lineage() -> None:
     assert known_log_start(segments, 0, 80) == 40
     assert known_log_start(segments, 45, 80) == 45
     assert known_log_start(RemoteSegments(), 0, 80) == 80
+
+
+def test_lost_epochs_are_those_of_the_copies_that_led_to_the_first_one_known() -> None:
+    segments = copied(
+        segment(1, 0, 9),
+        segment(2, 10, 29, (0, 10), (2, 20)),
+        # Of another lineage, which the leader of epoch 2 cut off.
+        segment(3, 20, 39, (1, 20)),
+        segment(4, 30, 49, (2, 30), (5, 45)),
+        # Later than what is known.
+        segment(5, 50, 59, (7, 50)),
+    )
+    found = recovered_epochs(segments, 4, LeaderEpoch(5), 48)
+    epochs = LeaderEpochs(((5, 48),))
+    epochs.replace_below(48, found)
+    assert epochs.entries == ((0, 4), (2, 20), (5, 45))
+
+
+def test_epochs_below_the_log_start_are_not_wanted_back() -> None:
+    segments = copied(segment(1, 0, 9), segment(2, 10, 29, (2, 10)))
+    assert recovered_epochs(segments, 15, LeaderEpoch(3), 30) == ((2, 15),)
