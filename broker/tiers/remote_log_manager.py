@@ -251,6 +251,9 @@ class RemoteLogManager:
                 key[1],
                 len(left),
             )
+            if left and key[0] not in self._replicas.image.topics.by_id:
+                # First: once the metadata are gone, nothing leads here again.
+                await self._copier.delete_strays(left[0].partition)
             for first in range(0, len(left), DELETED_AT_ONCE):
                 await self._copier.delete(left[first : first + DELETED_AT_ONCE])
 

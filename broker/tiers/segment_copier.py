@@ -20,7 +20,7 @@ from ...storage.log.leader_epochs import encode_leader_epochs
 from ...storage.log.log import Log
 from ...storage.log.rules.file_names import LEADER_EPOCH_CHECKPOINT, TRANSACTION_INDEX
 from ...storage.log.segment import Segment
-from ...storage.tiers.rules.segment_objects import indexes_key, log_key, pack_parts
+from ...storage.tiers.rules.segment_objects import indexes_key, log_key, pack_parts, partition_prefix
 from ...storage.tiers.rules.tier_store import TierError, TierStore
 from ..replicas.partition import Partition
 from ..replication.rules.replication_quota import ReplicationQuota
@@ -116,6 +116,14 @@ class SegmentCopier:
         await self._loop.run_in_executor(self._executor, self._store.delete, keys)
         await self._metadata.publish([self._changed(one, SegmentState.DELETE_SEGMENT_FINISHED) for one in segments])
 
+    async def delete_strays(self, partition: TierPartition) -> None:
+        """What a partition of a deleted topic has left without a word: the copy of a leader that did not know yet.
+
+        TierError.
+        """
+        prefix = partition_prefix(*partition)
+        await self._loop.run_in_executor(self._executor, _delete_all, self._store, prefix)
+
     def _begin(self, partition: Partition, segment: Segment, *, has_aborted: bool) -> RemoteSegment:
         log = partition.log
         end_offset = log.segment_end_offset(segment)
@@ -169,6 +177,11 @@ def _upload(store: TierStore, remote: RemoteSegment, source: _Source) -> None:
     place = (*remote.partition, remote.start_offset, remote.id)
     store.put(indexes_key(*place), pack_parts(parts))
     store.put(log_key(*place), _pieces(source.file, source.size_bytes))
+
+
+def _delete_all(store: TierStore, prefix: str) -> None:
+    """In a thread. TierError."""
+    store.delete(list(store.keys(prefix)))
 
 
 def _pieces(file: File, size_bytes: int) -> Iterator[bytes]:
