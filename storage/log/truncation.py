@@ -139,7 +139,7 @@ class TruncatableLog:
             offset = min(offset, self.damage.offset)
         is_empty = self.damage is not None and self.log_start_offset == self.log_end_offset
         if is_empty or offset < self._segments[0].base_offset:
-            self.truncate_fully_and_start_at(offset)
+            self.truncate_fully_and_start_at(offset, tiered=self._history_below(offset))
             return True
         try:
             self._drop_from(offset)
@@ -217,6 +217,14 @@ class TruncatableLog:
         if start_offset >= end_offset:
             return None
         return TieredHistory(start_offset, self.leader_epochs.entries_in(start_offset, end_offset))
+
+    def _history_below(self, offset: int) -> TieredHistory | None:
+        """What the tier keeps of this log when it is cut at `offset`, below all that this disk has: the log start stays
+        where it is, or the copies below would count as deleted records."""
+        start_offset = self.log_start_offset
+        if not self._config.remote_storage_enable or start_offset >= offset:
+            return None
+        return TieredHistory(start_offset, self.leader_epochs.entries_in(start_offset, offset))
 
     def _take_history(self, tiered: TieredHistory) -> None:
         self.log_start_offset = tiered.log_start_offset

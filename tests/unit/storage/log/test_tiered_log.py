@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 from produced_batches import produced
 
+from penstock.broker.tiers.rules.remote_segment import RemoteSegment, SegmentState, SegmentUpdate, TierPartition
+from penstock.broker.tiers.rules.remote_segments import RemoteSegments
+from penstock.broker.tiers.rules.tier_plan import Expiry, Retention, expire
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.protocol.ids import LeaderEpoch
+from penstock.protocol.ids import LeaderEpoch, NodeId, TopicId
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.disk.memory_files import MemoryFiles
 from penstock.storage.log.log import Log
@@ -39,6 +43,48 @@ def append(log: Log, count: int, leader_epoch: int = 0) -> None:
     for _ in range(count):
         data = write_batch([Record(offset=0, timestamp_ms=5, key=None, value=bytes(30))])
         log.append_as_leader(produced(data), leader_epoch=leader_epoch, now_ms=5)
+
+
+def copy_of(*, start_offset: int, end_offset: int) -> RemoteSegments:
+    """A tier that has these records of epoch 0, the last one included."""
+    segments = RemoteSegments()
+    copy = RemoteSegment(
+        partition=TierPartition("t", TopicId(UUID(int=9)), 0),
+        id=UUID(int=1),
+        start_offset=start_offset,
+        end_offset=end_offset,
+        max_timestamp_ms=5,
+        broker_id=NodeId(1),
+        event_ms=0,
+        size_bytes=100,
+        leader_epochs=((LeaderEpoch(0), start_offset),),
+        state=SegmentState.COPY_SEGMENT_STARTED,
+        has_aborted_transactions=False,
+    )
+    segments.apply(copy)
+    segments.apply(
+        SegmentUpdate(
+            partition=copy.partition,
+            id=copy.id,
+            broker_id=copy.broker_id,
+            event_ms=0,
+            state=SegmentState.COPY_SEGMENT_FINISHED,
+        )
+    )
+    return segments
+
+
+def expiry(log: Log, segments: RemoteSegments) -> Expiry:
+    """What a leader with this log deletes in the tier, without any retention."""
+    return expire(
+        segments,
+        log.leader_epochs,
+        Retention(-1, -1),
+        log_start_offset=log.log_start_offset,
+        tiered_end_offset=log.log_end_offset,
+        untiered_bytes=0,
+        now_ms=5,
+    )
 
 
 @pytest.fixture
@@ -125,3 +171,28 @@ def test_epochs_of_a_range_begin_with_it(files: MemoryFiles) -> None:
     assert log.leader_epochs.entries_in(2, 5) == ((0, 2), (3, 3))
     assert log.leader_epochs.entries_in(3, 5) == ((3, 3),)
     assert log.leader_epochs.entries_in(0, 3) == ((0, 0),)
+
+
+def test_a_cut_below_the_first_segment_gives_up_nothing_that_the_tier_has(files: MemoryFiles) -> None:
+    log = opened(files)
+    append(log, 3, leader_epoch=0)
+    append(log, 4, leader_epoch=3)
+    log.flush()
+    log.tiered_end_offset = 6
+    while log.delete_old_segments(log.log_end_offset, 5):
+        pass
+    log.truncate_to(5)
+    assert (log.log_start_offset, log.local_log_start_offset, log.log_end_offset) == (0, 5, 5)
+    assert log.leader_epochs.entries == ((0, 0), (3, 3))
+    # Were it to start above, this log's next leader would delete the copy as records that are deleted.
+    assert expiry(log, copy_of(start_offset=0, end_offset=1)).segments == ()
+
+
+def test_a_cut_below_the_first_segment_begins_anew_without_a_tier(files: MemoryFiles) -> None:
+    log = opened(files, config=replace(CONFIG, remote_storage_enable=False, retention_bytes=1))
+    append(log, 7)
+    while log.delete_old_segments(log.log_end_offset, 5):
+        pass
+    log.truncate_to(3)
+    assert (log.log_start_offset, log.local_log_start_offset, log.log_end_offset) == (3, 3, 3)
+    assert log.leader_epochs.entries == ()
