@@ -352,6 +352,8 @@ class TruncatableLog:
     def _end_at(self, offset: int) -> None:
         self.log_end_offset = offset
         self.cut_end = min(self.cut_end, offset)
+        # What is appended from here on is not what the tier has.
+        self.tiered_end_offset = min(self.tiered_end_offset, offset)
         self._recovery_point.truncate_to(offset)
 
     def _sync_truncation(self) -> None:

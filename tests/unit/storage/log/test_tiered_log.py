@@ -196,3 +196,15 @@ def test_a_cut_below_the_first_segment_begins_anew_without_a_tier(files: MemoryF
     log.truncate_to(3)
     assert (log.log_start_offset, log.local_log_start_offset, log.log_end_offset) == (3, 3, 3)
     assert log.leader_epochs.entries == ()
+
+
+def test_what_comes_after_a_cut_is_kept_until_it_is_copied_too(files: MemoryFiles) -> None:
+    log = opened(files)
+    append(log, 7, leader_epoch=0)
+    log.tiered_end_offset = 6
+    log.truncate_to(2)
+    assert log.tiered_end_offset == 2
+    append(log, 5, leader_epoch=1)
+    while log.delete_old_segments(log.log_end_offset, 5):
+        pass
+    assert log.local_log_start_offset == 2
