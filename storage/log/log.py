@@ -27,7 +27,7 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import LeaderEpoch, TopicId
 from ..disk.disk_room import DiskRoom
 from ..disk.files import Files
-from ..disk.rules.disk_errors import is_passing
+from ..disk.rules.disk_errors import ClosedError, is_passing
 from .batch_check import check_batches
 from .file_slice import NOTHING, FetchData
 from .leader_epochs import LeaderEpochs, read_leader_epochs
@@ -43,7 +43,7 @@ from .rules.append_info import AppendInfo
 from .rules.batch_validation import validate_batch, validate_coordinator_batch
 from .rules.config import LogConfig
 from .rules.control_records import read_end_transaction_marker
-from .rules.file_names import INDEX_SUFFIXES, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PRODUCER_SNAPSHOT
+from .rules.file_names import INDEX_SUFFIXES, LEADER_EPOCH_CHECKPOINT, LOG, PARTITION_METADATA, PRODUCER_SNAPSHOT
 from .rules.producer_state import EndTransactionMarker, ProducerState
 from .rules.record_batch import ProducedBatch, StoredBatch, ValidatedBatch
 from .rules.record_validation import recompress
@@ -169,7 +169,10 @@ class Log(TruncatableLog):
         return self._segments.active.base_offset
 
     def tier_parts(self, segment: Segment) -> Mapping[str, str]:
-        """The paths of what the tier gets with a closed segment, by the names of `file_names`: those that exist."""
+        """The paths of what the tier gets with a closed segment, by the names of `file_names`: those that exist.
+
+        ClosedError when the log does not have the segment any more.
+        """
         end_offset = self.segment_end_offset(segment)
         paths = {suffix: segment.path(suffix) for suffix in INDEX_SUFFIXES if self._files.exists(segment.path(suffix))}
         if end_offset in self._snapshots.offsets:
@@ -177,8 +180,11 @@ class Log(TruncatableLog):
         return paths
 
     def segment_end_offset(self, segment: Segment) -> int:
-        """Where the segment behind a closed one begins."""
-        return self._segments[self._segments.slot_of(segment.base_offset) + 1].base_offset
+        """Where the segment behind a closed one begins. ClosedError when the log does not have it any more."""
+        slot = self._segments.slot_of(segment.base_offset)
+        if self._segments[slot] is not segment:
+            raise ClosedError(f"{segment.path(LOG)} is deleted")
+        return self._segments[slot + 1].base_offset
 
     def read_file(self, path: str) -> bytes:
         """One of `tier_parts`, waiting: for an executor. OSError."""

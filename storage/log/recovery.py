@@ -118,6 +118,7 @@ def load(log: LoadedLog, *, is_clean: bool) -> None:
         size = log.files.size(segment_file(log.directory, base_offset, LOG))
         log.segments.add(base_offset, log.config, log.now_ms, size)
     _drop_hiding(log)
+    _drop_emptied(log, is_clean=is_clean)
     if log.may_split:
         _check_offsets(log)
     log.snapshots.offsets[:] = offsets_with(log.names, ".snapshot")
@@ -185,6 +186,21 @@ def _drop_hiding(log: LoadedLog) -> None:
             if end_offset > segment.base_offset:
                 slot = log.segments.slot_of(segment.base_offset)
                 log.segments.delete(slot, slot + 1, due_ms=log.now_ms)
+
+
+def _drop_emptied(log: LoadedLog, *, is_clean: bool) -> None:
+    """Empty segments before the first batch, where what lies before that is deleted here and may be in the tier.
+
+    Readers would be led past the records that are there. Where a loss of power can have taken batches that were not
+    synced they stay, so that recovery finds what is missing behind them.
+    """
+    segments = log.segments.from_slot(0)
+    emptied = next((slot for slot, segment in enumerate(segments) if segment.size_bytes), 0)
+    if emptied == 0 or not log.config.remote_storage_enable:
+        return
+    base_offset = segments[emptied].base_offset
+    if is_clean or base_offset <= max(log.recovery_point, log.log_start_offset):
+        log.segments.delete(0, emptied, due_ms=log.now_ms)
 
 
 def _end_of(segment: Segment) -> int:

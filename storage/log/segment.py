@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from ...protocol.batches import HEADER_SIZE, LENGTH_OVERHEAD, NO_TIMESTAMP, BatchHeader, Buffer
 from ...protocol.errors import CorruptData
 from ..disk.files import File, Files
-from ..disk.rules.disk_errors import is_passing
+from ..disk.rules.disk_errors import ClosedError, is_passing
 from .index_file import CorruptIndex
 from .offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from .rules.aborted_transaction import AbortedTransaction
@@ -49,6 +49,7 @@ class Segment:
         "_first_timestamp",
         "_has_undone_append",
         "_index_interval_bytes",
+        "_is_deleted",
         "_is_index_full",
         "_is_index_write_due",
         "_max_timestamp",
@@ -90,6 +91,7 @@ class Segment:
         self.max_index_bytes = config.segment_index_bytes
         self._index_interval_bytes = config.index_interval_bytes
         self._bytes_since_index_entry = 0
+        self._is_deleted = False
         self._is_index_full = False
         self._is_index_write_due = False
         # Bytes of an append that failed were cut off again, and a loss of power could take that back.
@@ -109,7 +111,10 @@ class Segment:
 
     @property
     def file(self) -> File:
+        """Made when missing; ClosedError once the segment is deleted, for the next start would find an empty one."""
         if self._file is None:
+            if self._is_deleted:
+                raise ClosedError(f"{self.path(LOG)} is deleted")
             self._file = self._files.open(self.path(LOG), create=True)
         return self._file
 
@@ -356,6 +361,7 @@ class Segment:
             if self._files.exists(path):
                 self._files.rename(path, path + DELETED)
                 renamed.append(path + DELETED)
+        self._is_deleted = True
         return renamed
 
     def renamed_to(self, name_suffix: str) -> None:

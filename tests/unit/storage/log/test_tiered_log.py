@@ -15,15 +15,19 @@ from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import LeaderEpoch, NodeId, TopicId
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.disk.memory_files import MemoryFiles
+from penstock.storage.disk.rules.disk_errors import ClosedError
 from penstock.storage.log.log import Log
 from penstock.storage.log.rules.config import LogConfig
+from penstock.storage.log.rules.file_names import LOG
 from penstock.storage.log.rules.tiered_history import TieredHistory
 
 CONFIG = LogConfig(segment_bytes=200, retention_bytes=-1, local_retention_bytes=1, remote_storage_enable=True)
 FOLDER = "/data/t-0"
 
 
-def opened(files: MemoryFiles, *, start: int = 0, is_clean: bool = True, config: LogConfig = CONFIG) -> Log:
+def opened(
+    files: MemoryFiles, *, start: int = 0, recovery_point: int = 0, is_clean: bool = True, config: LogConfig = CONFIG
+) -> Log:
     return Log.open(
         files,
         FOLDER,
@@ -32,7 +36,7 @@ def opened(files: MemoryFiles, *, start: int = 0, is_clean: bool = True, config:
         topic_id=None,
         config=config,
         log_start_offset=start,
-        recovery_point=0,
+        recovery_point=recovery_point,
         is_clean=is_clean,
         now_ms=0,
     )
@@ -208,3 +212,45 @@ def test_what_comes_after_a_cut_is_kept_until_it_is_copied_too(files: MemoryFile
     while log.delete_old_segments(log.log_end_offset, 5):
         pass
     assert log.local_log_start_offset == 2
+
+
+def test_a_deleted_segment_is_not_begun_again(files: MemoryFiles) -> None:
+    log = opened(files)
+    append(log, 7)
+    first = log.inactive_segments[0]
+    log.increment_log_start_offset(2)
+    assert log.delete_old_segments(log.log_end_offset, 5) == 1
+    for use in (lambda: first.file, lambda: log.segment_end_offset(first), lambda: log.tier_parts(first)):
+        with pytest.raises(ClosedError, match=r"00000000000000000000\.log is deleted"):
+            use()
+    assert not files.exists(first.path(LOG))
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_an_empty_file_where_a_segment_was_deleted_hides_nothing_that_the_tier_has(
+    files: MemoryFiles, is_clean: bool
+) -> None:
+    log = opened(files)
+    append(log, 7)
+    log.flush()
+    log.tiered_end_offset = 4
+    while log.delete_old_segments(log.log_end_offset, 5):
+        pass
+    recovery_point = log.recovery_point
+    log.close()
+    for base_offset in (0, 2):
+        files.open(f"{FOLDER}/{base_offset:020d}.log", create=True)
+    again = opened(files, is_clean=is_clean, recovery_point=recovery_point)
+    assert (again.log_start_offset, again.local_log_start_offset, again.log_end_offset) == (0, 4, 7)
+    with pytest.raises(KafkaError) as moved:
+        again.read(1, max_bytes=100, end_offset=7, min_one_batch=True)
+    assert moved.value.code is ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
+
+
+def test_a_segment_that_lost_its_unsynced_batches_is_not_taken_for_deleted(files: MemoryFiles) -> None:
+    log = opened(files)
+    append(log, 7)
+    log.close()
+    files.open(f"{FOLDER}/{0:020d}.log").truncate(0)
+    again = opened(files, is_clean=False)
+    assert (again.log_start_offset, again.local_log_start_offset, again.log_end_offset) == (0, 0, 0)
