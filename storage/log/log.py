@@ -171,9 +171,12 @@ class Log(TruncatableLog):
     def tier_parts(self, segment: Segment) -> Mapping[str, str]:
         """The paths of what the tier gets with a closed segment, by the names of `file_names`: those that exist.
 
-        ClosedError when the log does not have the segment any more.
+        ClosedError when the log does not have the segment any more, OSError when the disk has no room for what the
+        indexes still have in memory.
         """
         end_offset = self.segment_end_offset(segment)
+        # Recovery on a full disk leaves them there.
+        segment.write_indexes()
         paths = {suffix: segment.path(suffix) for suffix in INDEX_SUFFIXES if self._files.exists(segment.path(suffix))}
         if end_offset in self._snapshots.offsets:
             paths[PRODUCER_SNAPSHOT] = self._snapshots.path(end_offset)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from errno import ENOSPC
 
+import pytest
 from produced_batches import produced
 
 from penstock.protocol.batches import iterate_headers
@@ -13,7 +14,9 @@ from penstock.storage.log.log import Log
 from penstock.storage.log.rules.aborted_transaction import AbortedTransaction
 from penstock.storage.log.rules.config import LogConfig
 from penstock.storage.log.rules.control_records import write_end_transaction_marker
+from penstock.storage.log.rules.file_names import TRANSACTION_INDEX
 from penstock.storage.log.rules.transaction_verification import UNVERIFIED
+from penstock.storage.log.transaction_index import decode_transactions
 
 PATH = "/data/events-0"
 NOW = 1_700_000_000_000
@@ -120,3 +123,18 @@ def test_recovery_knows_of_aborts_that_it_cannot_write_down() -> None:
     log = opened(files, is_clean=False)
     assert log.last_stable_offset(2) == 2
     assert log.aborted_transactions(0, 2) == [AbortedTransaction(1, 0, 1, 2)]
+
+
+def test_a_copy_has_the_aborts_that_recovery_could_not_write_down() -> None:
+    files, log = with_an_abort()
+    log.config = LogConfig(segment_bytes=log.size_bytes)
+    produce(log, 2)
+    files.kill()
+    fill(files)
+    log = opened(files, is_clean=False)
+    segment = log.inactive_segments[0]
+    with pytest.raises(OSError, match="ENOSPC"):
+        log.tier_parts(segment)
+    files.heal()
+    path = log.tier_parts(segment)[TRANSACTION_INDEX]
+    assert decode_transactions(log.read_file(path), path) == [AbortedTransaction(1, 0, 1, 2)]
