@@ -196,9 +196,11 @@ class TruncatableLog:
                 # Before the log begins at `offset`: after that the leader is not asked for them again.
                 self._snapshots.take(self.producers)
                 self._snapshots.sync(offset)
-            self._segments.create(offset, self._config, now_ms=0)
             if tiered is not None:
+                # Before the log begins at `offset` too, and not before the old segments are gone for good.
+                self._files.sync_directory(self.directory)
                 self._take_history(tiered)
+            self._segments.create(offset, self._config, now_ms=0)
             self._sync_truncation()
         except (OSError, CorruptData) as error:
             # Where the leader has nothing, unless it never deleted a record: else it is asked for its producers again.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from itertools import count
+from random import Random
 from uuid import UUID
 
 import pytest
@@ -155,6 +158,38 @@ def test_a_log_begun_behind_its_start_knows_the_epochs_before_after_a_crash(file
     again = opened(files, start=10, is_clean=False)
     assert (again.log_start_offset, again.local_log_start_offset, again.log_end_offset) == (10, 40, 40)
     assert again.leader_epochs.entries == ((1, 10), (4, 25))
+
+
+@pytest.mark.parametrize("seed", [None, *range(8)])
+def test_a_log_that_begins_behind_its_start_never_lacks_the_epochs_before(seed: int | None) -> None:
+    """After an end of the process at each step; with a seed, of the power."""
+    history = TieredHistory(10, ((LeaderEpoch(1), 10), (LeaderEpoch(4), 25)))
+    outcomes = set()
+    for step in count():
+        files = MemoryFiles()
+        files.make_directories("/data")
+        log = opened(files)
+        append(log, 5)
+        log.flush()
+        files.end_process(skip=step)
+        with suppress(OSError):
+            log.truncate_fully_and_start_at(40, tiered=history)
+        is_done = log.damage is None
+        files.heal()
+        if seed is None:
+            files.kill()
+        else:
+            files.crash(Random(seed))
+        again = opened(files, is_clean=False)
+        outcomes.add((again.first_segment_base_offset, again.log_end_offset))
+        if again.first_segment_base_offset == 40:
+            assert again.leader_epochs.entries == history.leader_epochs, f"after {step} steps"
+        elif again.log_end_offset:
+            assert again.leader_epochs.entries == ((0, 0),), f"after {step} steps"
+        if is_done:
+            break
+    assert (40, 40) in outcomes
+    assert (0, 0) in outcomes
 
 
 def test_switched_off_the_log_starts_on_its_disk(files: MemoryFiles) -> None:
