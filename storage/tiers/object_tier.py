@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from ...protocol.batches import Buffer
 from ...protocol.errors import ConfigError
+from ..disk.files import DiskFiles
 from .rules.tier_store import MissingObjectError, TierError, TierStore
 
 if TYPE_CHECKING:
@@ -65,9 +66,14 @@ class ObjectTier:
         self.url = url
         parts = urlsplit(url)
         self._store: ObjectStore
+        self._folder: _Folder | None = None
         try:
             if parts.scheme == "file":
-                self._store = LocalStore(unquote(parts.path), mkdir=True)
+                path = unquote(parts.path)
+                self._folder = _Folder(path)
+                made = self._folder.missing()
+                self._store = LocalStore(path, mkdir=True)
+                self._folder.sync_names(made)
             else:
                 is_plain = parts.scheme == "s3" and _is_plain_endpoint()
                 self._store = from_url(
@@ -90,6 +96,8 @@ class ObjectTier:
                 put(self._store, key, parts, use_multipart=False)
             else:
                 put(self._store, key, iter(parts), chunk_size=_PART_BYTES, max_concurrency=_UPLOADS_MAX)
+            if self._folder is not None:
+                self._folder.sync(key)
 
     def get_range(self, key: str, start: int, size: int) -> bytes:
         from obstore import get_range
@@ -113,6 +121,40 @@ class ObjectTier:
         with _tier_errors(prefix):
             for page in list_objects(self._store, prefix.rstrip("/") or None):
                 yield from (found["path"] for found in page)
+
+
+class _Folder:
+    """What `file:` has of a store: that an object lasts once it is put. The library writes it and syncs nothing."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path.rstrip("/")
+        self._files = DiskFiles()
+
+    def missing(self) -> list[str]:
+        """It and the folders above it that are not there."""
+        path, found = self._path, []
+        while path and not self._files.exists(path):
+            found.append(path)
+            path = path.rpartition("/")[0]
+        return found
+
+    def sync_names(self, folders: Sequence[str]) -> None:
+        """Of folders that were made. OSError."""
+        for path in folders:
+            self._files.sync_directory(path.rpartition("/")[0] or "/")
+
+    def sync(self, key: str) -> None:
+        """The object, and the names that lead to it. OSError."""
+        path = f"{self._path}/{key}"
+        file = self._files.open(path)
+        try:
+            file.sync()
+        finally:
+            # Else the next sync of the key could be of the file that was there before.
+            file.close()
+        while path != self._path:
+            path = path.rpartition("/")[0]
+            self._files.sync_directory(path or "/")
 
 
 def _is_plain_endpoint() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from errno import EIO
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
@@ -10,6 +11,9 @@ import pytest
 from memory_tier import MemoryTier
 
 from penstock.protocol.errors import ConfigError
+from penstock.storage.disk.disk_file import DiskFile
+from penstock.storage.disk.files import DiskFiles
+from penstock.storage.disk.rules.disk_errors import failed_sync
 from penstock.storage.tiers import object_tier
 from penstock.storage.tiers.object_tier import open_tier
 from penstock.storage.tiers.rules.tier_store import MissingObjectError, TierError, TierStore
@@ -45,6 +49,42 @@ def test_parts_that_fail_leave_nothing(tier: TierStore) -> None:
         tier.put(KEY, parts())
     with pytest.raises(MissingObjectError):
         tier.get_range(KEY, 0, 1)
+
+
+@pytest.mark.parametrize("content", [b"abc", [b"a", b"bc"]])
+def test_an_object_in_a_folder_is_synced_with_the_names_that_lead_to_it(
+    content: bytes | list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+
+    def sync_file(file: DiskFile) -> None:
+        assert Path(file.path).read_bytes() == b"abc"
+        synced.append(Path(file.path))
+
+    def sync_directory(_files: DiskFiles, path: str) -> None:
+        synced.append(Path(path))
+
+    monkeypatch.setattr(DiskFile, "sync", sync_file)
+    monkeypatch.setattr(DiskFiles, "sync_directory", sync_directory)
+    root = tmp_path / "new" / "tier"
+    tier = open_tier(f"file://{root}/")
+    assert synced == [tmp_path / "new", tmp_path]
+    del synced[:]
+    tier.put(KEY, content)
+    path = root / KEY
+    assert synced == [path, *list(path.parents)[: KEY.count("/") + 1]]
+    assert synced[-1] == root
+
+
+def test_an_object_that_could_not_be_synced_was_not_put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tier = open_tier(f"file://{tmp_path}")
+
+    def sync(file: DiskFile) -> None:
+        raise failed_sync(file.path, OSError(EIO, "the disk"))
+
+    monkeypatch.setattr(DiskFile, "sync", sync)
+    with pytest.raises(TierError, match="could not be synced"):
+        tier.put(KEY, b"abc")
 
 
 def test_keys_are_listed_by_their_folder(tier: TierStore) -> None:
