@@ -165,7 +165,10 @@ class LogScrubber:
                 case DamagedPart.PRODUCER_SNAPSHOT:
                     log.remove_snapshot(finding.base_offset)
                 case DamagedPart.LEADER_EPOCHS:
-                    log.leader_epochs.replace_below(finding.offset, finding.leader_epochs)
+                    # No batch on this disk tells those of what only the tier has.
+                    log.leader_epochs.replace_below(
+                        finding.offset, finding.leader_epochs, from_offset=log.first_segment_base_offset
+                    )
                     log.leader_epochs.truncate_from_start(log.log_start_offset)
         except CorruptData:
             self._on_damage(log, finding.offset)

@@ -147,11 +147,16 @@ class LeaderEpochs:
         self._starts[:] = other._starts
         self.latest_epoch = other.latest_epoch
 
-    def replace_below(self, end_offset: int, entries: Sequence[tuple[int, int]]) -> None:
-        """What is known below `end_offset` was damaged: that are `entries`."""
+    def replace_below(self, end_offset: int, entries: Sequence[tuple[int, int]], *, from_offset: int = 0) -> None:
+        """What is known of [`from_offset`, `end_offset`) was damaged: that are `entries`."""
+        before = [
+            (epoch, start)
+            for epoch, start in self.entries
+            if start < from_offset and (not entries or epoch <= entries[0][0])
+        ]
         behind = [(epoch, start) for epoch, start in self.entries if start >= end_offset]
         self.clear()
-        for epoch, start_offset in (*entries, *behind):
+        for epoch, start_offset in (*before, *entries, *behind):
             self.assign(epoch, start_offset)
 
     def clear(self) -> None:

@@ -357,6 +357,25 @@ def test_leader_epochs_that_are_known_wrongly_are_made_anew_from_the_batches() -
         assert it.scrubber.figures.findings == {DamagedPart.LEADER_EPOCHS: 1}
 
 
+def test_leader_epochs_of_what_only_the_tier_has_stay_when_the_others_are_made_anew() -> None:
+    with world() as it:
+        it.disk.config = replace(CONFIG, remote_storage_enable=True, local_retention_bytes=1)
+        log = it.disk.log("events")
+        write(log)
+        known = log.leader_epochs.entries
+        assert known == ((3, 0), (5, 20))
+        log.tiered_end_offset = next(base for base in it.bases if base > 20)
+        while log.delete_old_segments(log.log_end_offset, NOW_MS):
+            pass
+        assert log.local_log_start_offset > 20
+        log.leader_epochs.assign(9, log.local_log_start_offset + 1)
+        it.scrub()
+        assert it.scrubber.figures.findings == {DamagedPart.LEADER_EPOCHS: 1}
+        assert (log.log_start_offset, log.leader_epochs.entries) == (0, known)
+        it.scrub()
+        assert it.scrubber.figures.findings == {DamagedPart.LEADER_EPOCHS: 1}
+
+
 def test_an_index_that_leads_astray_is_made_anew_by_the_read_that_it_misleads(caplog: pytest.LogCaptureFixture) -> None:
     with world() as it:
         log = it.disk.log("events")

@@ -74,6 +74,24 @@ def test_truncation_from_end_removes_epochs_that_start_there(offset: int, left: 
     assert epochs.latest_epoch == (left[-1][0] if left else -1)
 
 
+@pytest.mark.parametrize(
+    ("from_offset", "entries", "left"),
+    [
+        (0, ((2, 5), (3, 7)), ((2, 5), (3, 7), (6, 20))),
+        (10, ((4, 10),), ((1, 0), (2, 5), (4, 10), (6, 20))),
+        (10, ((2, 10), (5, 15)), ((1, 0), (2, 5), (5, 15), (6, 20))),
+        # What contradicts them goes.
+        (10, ((1, 10),), ((1, 0), (6, 20))),
+    ],
+)
+def test_what_is_known_of_a_range_is_replaced(
+    from_offset: int, entries: tuple[tuple[int, int], ...], left: tuple[tuple[int, int], ...]
+) -> None:
+    epochs = LeaderEpochs(((1, 0), (2, 5), (3, 12), (6, 20)))
+    epochs.replace_below(20, entries, from_offset=from_offset)
+    assert epochs.entries == left
+
+
 def test_file_is_kafkas_checkpoint() -> None:
     entries = ((0, 0), (7, 1234))
     data = encode_leader_epochs(entries)
