@@ -18,7 +18,7 @@ from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from ...protocol.batches import HEADER_SIZE, LENGTH_OVERHEAD, read_header
+from ...protocol.batches import HEADER_SIZE, LENGTH_OVERHEAD, BatchHeader, read_header
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...storage.log.file_slice import FileSlice, MemorySlice
 from ...storage.log.rules.aborted_transaction import AbortedTransaction
@@ -32,7 +32,7 @@ from .byte_rate import within_quota
 from .metadata_log import MetadataLog
 from .rules.remote_segment import RemoteSegment
 from .rules.tier_cache import TierCache
-from .rules.tier_plan import find_readable, tiered_runs
+from .rules.tier_plan import TieredRun, find_readable, tiered_runs
 
 logger = logging.getLogger(__name__)
 
@@ -92,8 +92,9 @@ class TierReader:
         self._waiters: dict[LoadKey, set[tuple[Partition, int]]] = {}
         self._waiting: Counter[tuple[Partition, int]] = Counter()
         self._failures: dict[LoadKey, str] = {}
-        # Transactions that were aborted with records in a segment: final, as all of it was stable when it was copied.
-        self._aborted: TierCache[UUID, tuple[AbortedTransaction, ...]] = TierCache(
+        # Transactions that were aborted with records in a segment, up to where it has the log's own: final, as all of
+        # it was stable when it was copied.
+        self._aborted: TierCache[tuple[UUID, int], tuple[AbortedTransaction, ...]] = TierCache(
             lambda: INDEXES_BYTES_MAX, lambda some: 64 + 160 * len(some)
         )
 
@@ -117,9 +118,10 @@ class TierReader:
 
         KafkaError OFFSET_OUT_OF_RANGE when the tier does not have the offset, KAFKA_STORAGE_ERROR when it failed.
         """
-        segment = self._find(partition, offset)
-        if segment is None:
+        run = self._find(partition, offset)
+        if run is None:
             return None
+        segment = run.segment
         indexes = self._indexes_of(segment, partition, offset)
         if indexes is None:
             return None
@@ -127,14 +129,16 @@ class TierReader:
         if place is None:
             return None
         position, batch_bytes = place
-        size = min(max_bytes, segment.size_bytes - position)
+        size = self._own_size(run, indexes, position, max_bytes, (partition, offset))
+        if size is None:
+            return None
         if size < batch_bytes:
             if not min_one_batch:
                 return TierRead((), 0, ())
             size = batch_bytes
         aborted: Sequence[tuple[int, int]] = ()
         if with_aborted:
-            overlapping = self._aborted_in(segment, partition, offset)
+            overlapping = self._aborted_in(run, partition, offset)
             if overlapping is None:
                 return None
             aborted = [(one.producer_id, one.first_offset) for one in overlapping if one.last_offset >= offset]
@@ -152,8 +156,8 @@ class TierReader:
             raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
         start_offset, end_offset = log.log_start_offset, log.local_log_start_offset
         segments = self._metadata.segments_of(partition.topic_id, partition.index)
-        runs = list(tiered_runs(segments, log.leader_epochs, start_offset, end_offset))
-        for segment in dict.fromkeys(run.segment for run in runs):
+        runs = dict(tiered_runs(segments, log.leader_epochs, start_offset, end_offset))
+        for segment, own_end in runs.items():
             if segment.max_timestamp_ms < timestamp_ms:
                 continue
             job = partial(_search, self._store, segment, timestamp_ms, start_offset)
@@ -162,7 +166,7 @@ class TierReader:
             except (TierError, CorruptData) as error:
                 partition.counters.failed_remote_fetches += 1
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-            if found is not None and found.offset < end_offset:
+            if found is not None and found.offset < own_end:
                 return found
         return None
 
@@ -174,20 +178,21 @@ class TierReader:
 
     # In memory.
 
-    def _find(self, partition: Partition, offset: int) -> RemoteSegment | None:
+    def _find(self, partition: Partition, offset: int) -> TieredRun | None:
+        log = partition.log
         segments = self._metadata.segments_of(partition.topic_id, partition.index)
-        segment = find_readable(segments, partition.log.leader_epochs, offset)
-        if segment is None and self._metadata.is_current(partition.topic_id, partition.index):
-            if partition.log.leader_epochs.epoch_of(offset) is None:
+        run = find_readable(segments, log.leader_epochs, offset, log.log_end_offset)
+        if run is None and self._metadata.is_current(partition.topic_id, partition.index):
+            if log.leader_epochs.epoch_of(offset) is None:
                 # A consumer must not give up the records for that.
                 raise KafkaError(
-                    ErrorCode.KAFKA_STORAGE_ERROR, f"The leader epoch of {partition.log.name} at {offset} is unknown."
+                    ErrorCode.KAFKA_STORAGE_ERROR, f"The leader epoch of {log.name} at {offset} is unknown."
                 )
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"The tier has no segment of partition {partition.log.name} with offset {offset}.",
+                f"The tier has no segment of partition {log.name} with offset {offset}.",
             )
-        return segment
+        return run
 
     def _indexes_of(self, segment: RemoteSegment, partition: Partition, offset: int) -> TieredIndexes | None:
         indexes = self._indexes.get(segment.id)
@@ -201,16 +206,42 @@ class TierReader:
         """Position and size of the batch with `offset`."""
         position = indexes.position_of(offset)
         while position + HEADER_SIZE <= segment.size_bytes:
-            header_bytes = self._bytes_at(segment, position, HEADER_SIZE, (partition, offset))
-            if header_bytes is None:
+            header = self._header_at(segment, position, (partition, offset))
+            if header is None:
                 return None
-            header = read_header(header_bytes, 0)
             if header.last_offset >= offset:
                 return position, header.size_bytes
             position += header.size_bytes
         raise KafkaError(
             ErrorCode.KAFKA_STORAGE_ERROR, f"{_log_key(segment)} has no batch with offset {offset} to its end."
         )
+
+    def _own_size(
+        self,
+        run: TieredRun,
+        indexes: TieredIndexes,
+        position: int,
+        max_bytes: int,
+        waiter: tuple[Partition, int],
+    ) -> int | None:
+        """Bytes from `position`, at most `max_bytes`, up to where another lineage's records may begin."""
+        segment, own_end = run
+        end = min(position + max_bytes, segment.size_bytes)
+        if own_end > segment.end_offset:
+            return end - position
+        behind = max(position, indexes.position_of(own_end))
+        while behind + HEADER_SIZE <= segment.size_bytes and behind < end:
+            header = self._header_at(segment, behind, waiter)
+            if header is None:
+                return None
+            if header.base_offset >= own_end:
+                return behind - position
+            behind += header.size_bytes
+        return end - position
+
+    def _header_at(self, segment: RemoteSegment, position: int, waiter: tuple[Partition, int]) -> BatchHeader | None:
+        header_bytes = self._bytes_at(segment, position, HEADER_SIZE, waiter)
+        return None if header_bytes is None else read_header(header_bytes, 0)
 
     def _bytes_at(
         self, segment: RemoteSegment, position: int, size: int, waiter: tuple[Partition, int]
@@ -266,37 +297,36 @@ class TierReader:
         if number * WINDOW_BYTES < segment.size_bytes and (segment.id, number) not in self._windows:
             self._begin(segment, number, None)
 
-    def _aborted_in(
-        self, segment: RemoteSegment, partition: Partition, offset: int
-    ) -> Sequence[AbortedTransaction] | None:
-        """All that have records in the segment, by the markers in it and behind it."""
-        known = self._aborted.get(segment.id)
+    def _aborted_in(self, run: TieredRun, partition: Partition, offset: int) -> Sequence[AbortedTransaction] | None:
+        """All that have records in the run, by the markers in it and behind it."""
+        segment, end_offset = run
+        known = self._aborted.get((segment.id, end_offset))
         if known is not None:
             return known
         log = partition.log
         segments = self._metadata.segments_of(partition.topic_id, partition.index)
-        end_offset = segment.end_offset + 1
         found: list[AbortedTransaction] = []
-        runs = tiered_runs(segments, log.leader_epochs, offset, log.local_log_start_offset)
+        runs = dict(tiered_runs(segments, log.leader_epochs, offset, log.local_log_start_offset))
         is_complete = False
-        for following in dict.fromkeys(run.segment for run in runs):
+        for following, own_end in runs.items():
             if not following.has_aborted_transactions:
                 continue
             indexes = self._indexes_of(following, partition, offset)
             if indexes is None:
                 return None
+            own = [one for one in indexes.aborted if one.last_offset < own_end]
             found += (
                 one
-                for one in indexes.aborted
+                for one in own
                 if one.last_offset >= segment.start_offset and one.first_offset < end_offset and one not in found
             )
-            if any(one.last_stable_offset >= end_offset for one in indexes.aborted):
+            if any(one.last_stable_offset >= end_offset for one in own):
                 is_complete = True
                 break
         if not is_complete:
             local = partition.with_storage_errors(lambda: log.aborted_transactions(segment.start_offset, end_offset))
             found += (one for one in local if one not in found)
-        self._aborted.add(segment.id, tuple(found))
+        self._aborted.add((segment.id, end_offset), tuple(found))
         return found
 
     # Loading.

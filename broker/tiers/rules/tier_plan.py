@@ -45,10 +45,25 @@ class Expiry(NamedTuple):
     """To delete once it does."""
 
 
-def find_readable(segments: RemoteSegments, epochs: Epochs, offset: int) -> RemoteSegment | None:
-    """The copy to read `offset` from."""
+def find_readable(segments: RemoteSegments, epochs: Epochs, offset: int, log_end_offset: int) -> TieredRun | None:
+    """The copy to read `offset` from. What lies behind the end of the run may be of another lineage."""
     epoch = epochs.epoch_of(offset)
-    return None if epoch is None else segments.find(epoch, offset)
+    segment = None if epoch is None else segments.find(epoch, offset)
+    if epoch is None or segment is None:
+        return None
+    return TieredRun(segment, _own_end(segment, epochs, epoch, log_end_offset))
+
+
+def _own_end(segment: RemoteSegment, epochs: Epochs, epoch: LeaderEpoch, end_offset: int) -> int:
+    """Where records of the log end in the copy that has those of `epoch`: at `end_offset` at the latest."""
+    while True:
+        found = epochs.end_offset_for(epoch, end_offset)
+        end = min(segment.last_offset_of(epoch) + 1, end_offset if found is None else found[1], end_offset)
+        following = epochs.epoch_of(end)
+        if end >= end_offset or following is None or (following, end) not in segment.leader_epochs:
+            return end
+        # Both begin the next epoch here.
+        epoch = following
 
 
 def tiered_runs(segments: RemoteSegments, epochs: Epochs, start_offset: int, end_offset: int) -> Iterator[TieredRun]:
@@ -59,8 +74,7 @@ def tiered_runs(segments: RemoteSegments, epochs: Epochs, start_offset: int, end
         segment = None if epoch is None else segments.find(epoch, offset)
         if epoch is None or segment is None:
             return
-        own_end = epochs.end_offset_for(epoch, end_offset)
-        offset = min(segment.last_offset_of(epoch) + 1, end_offset if own_end is None else own_end[1], end_offset)
+        offset = _own_end(segment, epochs, epoch, end_offset)
         yield TieredRun(segment, offset)
 
 
