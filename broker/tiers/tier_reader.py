@@ -298,17 +298,24 @@ class TierReader:
             self._begin(segment, number, None)
 
     def _aborted_in(self, run: TieredRun, partition: Partition, offset: int) -> Sequence[AbortedTransaction] | None:
-        """All that have records in the run, by the markers in it and behind it."""
+        """All that have records in the run, by the markers in it and behind it; None when that cannot be told yet.
+
+        KafkaError where a copy between it and the local log is missing: a marker in that one is not known.
+        """
         segment, end_offset = run
         known = self._aborted.get((segment.id, end_offset))
         if known is not None:
             return known
+        if not self._metadata.is_current(partition.topic_id, partition.index):
+            return None
         log = partition.log
         segments = self._metadata.segments_of(partition.topic_id, partition.index)
         found: list[AbortedTransaction] = []
         runs = dict(tiered_runs(segments, log.leader_epochs, offset, log.local_log_start_offset))
         is_complete = False
+        reached = offset
         for following, own_end in runs.items():
+            reached = own_end
             if not following.has_aborted_transactions:
                 continue
             indexes = self._indexes_of(following, partition, offset)
@@ -324,6 +331,12 @@ class TierReader:
                 is_complete = True
                 break
         if not is_complete:
+            if reached < log.local_log_start_offset:
+                raise KafkaError(
+                    ErrorCode.KAFKA_STORAGE_ERROR,
+                    f"The tier has no segment of partition {log.name} with offset {reached}, and a transaction that "
+                    "was aborted there is not known.",
+                )
             local = partition.with_storage_errors(lambda: log.aborted_transactions(segment.start_offset, end_offset))
             found += (one for one in local if one not in found)
         self._aborted.add((segment.id, end_offset), tuple(found))

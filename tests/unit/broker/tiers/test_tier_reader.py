@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from struct import Struct
 from typing import cast
 from uuid import UUID
 
+import pytest
 from memory_tier import MemoryTier
 from waiting import ask_until
 
@@ -21,6 +23,7 @@ from penstock.broker.tiers.rules.remote_segment import RemoteSegment, SegmentSta
 from penstock.broker.tiers.rules.remote_segments import RemoteSegments
 from penstock.broker.tiers.tier_reader import TierRead, TierReader
 from penstock.protocol.batches import iterate_headers
+from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import LeaderEpoch, NodeId, TopicId
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.log.leader_epochs import LeaderEpochs
@@ -137,10 +140,11 @@ class Tiered:
         )
         return segment
 
-    async def read(self, offset: int, *, with_aborted: bool = False, max_bytes: int = PLENTY) -> TierRead:
-        async def ask() -> TierRead | None:
-            return self.reader.read(self.partition, offset, max_bytes, min_one_batch=True, with_aborted=with_aborted)
+    async def ask(self, offset: int, *, with_aborted: bool = False, max_bytes: int = PLENTY) -> TierRead | None:
+        return self.reader.read(self.partition, offset, max_bytes, min_one_batch=True, with_aborted=with_aborted)
 
+    async def read(self, offset: int, *, with_aborted: bool = False, max_bytes: int = PLENTY) -> TierRead:
+        ask = partial(self.ask, offset, with_aborted=with_aborted, max_bytes=max_bytes)
         found = await ask_until(ask, lambda found: found is not None, "the read")
         assert found is not None
         return found
@@ -178,5 +182,26 @@ def test_a_copy_of_several_epochs_of_the_log_is_read_to_its_end() -> None:
         tiered = Tiered(Log(LeaderEpochs(((5, 0), (6, 6))), 12))
         tiered.copy(1, 0, 11, (5, 0), (6, 6))
         assert batches(await tiered.read(4)) == [(4, 5), (5, 5)] + [(offset, 6) for offset in range(6, 12)]
+
+    asyncio.run(scenario())
+
+
+def test_aborted_transactions_are_told_once_all_metadata_are_known() -> None:
+    """The marker lies in a copy that the replay has not come to."""
+
+    async def scenario() -> None:
+        tiered = Tiered(Log(LeaderEpochs(((5, 0),)), 12))
+        tiered.copy(1, 0, 5, (5, 0))
+        tiered.is_everything_known = False
+        await ask_until(
+            partial(tiered.ask, 3, with_aborted=False), lambda found: found is not None, "records of any kind"
+        )
+        assert await tiered.ask(3, with_aborted=True) is None
+        tiered.is_everything_known = True
+        with pytest.raises(KafkaError) as refused:
+            await tiered.ask(3, with_aborted=True)
+        assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+        tiered.copy(2, 6, 11, (5, 6), aborted=[AbortedTransaction(PRODUCER_ID, 3, 8, 3)])
+        assert (await tiered.read(3, with_aborted=True)).aborted == [(PRODUCER_ID, 3)]
 
     asyncio.run(scenario())
