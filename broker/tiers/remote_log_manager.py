@@ -268,8 +268,13 @@ def _leads(partition: Partition, epoch: LeaderEpoch) -> bool:
 
 
 def _next_to_copy(partition: Partition) -> Segment | None:
-    """The first closed segment that the tier does not have up to its end, if all of it is stable."""
+    """The first closed segment that the tier does not have up to its end, if all of it is stable.
+
+    None of a damaged log: an intact replica is to lead.
+    """
     log = partition.log
+    if partition.damage is not None or log.damage is not None:
+        return None
     stable_offset = log.last_stable_offset(partition.state.high_watermark)
     for segment in log.inactive_segments:
         end_offset = log.segment_end_offset(segment)

@@ -14,15 +14,16 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.ids import NodeId
+from ...protocol.ids import NO_LEADER_EPOCH, NodeId
 from ...storage.disk.files import File
 from ...storage.log.leader_epochs import encode_leader_epochs
 from ...storage.log.log import Log
 from ...storage.log.rules.file_names import LEADER_EPOCH_CHECKPOINT, TRANSACTION_INDEX
 from ...storage.log.segment import Segment
+from ...storage.log.segment_scan import BadBatch, scan
 from ...storage.tiers.rules.segment_objects import indexes_key, log_key, pack_parts, partition_prefix
 from ...storage.tiers.rules.tier_store import TierError, TierStore
-from ..replicas.partition import Partition
+from ..replicas.partition import CHECK_BYTES, Partition
 from ..replication.rules.replication_quota import ReplicationQuota
 from .byte_rate import within_quota
 from .metadata_log import MetadataLog, tier_partition_of
@@ -31,7 +32,7 @@ from .rules.remote_segment import RemoteSegment, SegmentState, SegmentUpdate, Ti
 logger = logging.getLogger(__name__)
 
 READ_BYTES: Final = 1024 * 1024
-"""Of the local segment, at a time."""
+"""Of the local segment, given to the store at a time."""
 SEGMENT_BYTES_MAX: Final = 2**31 - 1
 """Of a copy: Kafka's metadata have its size as 32 bits."""
 
@@ -92,6 +93,12 @@ class SegmentCopier:
             await self._loop.run_in_executor(self._executor, _upload, self._store, remote, source)
             self._quota.record(source.size_bytes, self._monotonic_ms())
             await self._update(remote, SegmentState.COPY_SEGMENT_FINISHED)
+        except BadBatch as bad:
+            # Replicas would drop their own intact records for this copy.
+            counters.failed_remote_copies += 1
+            if partition.log is log:
+                partition.check(max(bad.offset or 0, log.log_start_offset), CHECK_BYTES)
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(bad)) from bad
         except (TierError, KafkaError, OSError):
             counters.failed_remote_copies += 1
             raise
@@ -171,12 +178,12 @@ class SegmentCopier:
 
 
 def _upload(store: TierStore, remote: RemoteSegment, source: _Source) -> None:
-    """In a thread. TierError, OSError."""
+    """In a thread. TierError, OSError, BadBatch."""
     parts = {suffix: source.log.read_file(path) for suffix, path in source.paths.items()}
     parts[LEADER_EPOCH_CHECKPOINT] = source.epochs
     place = (*remote.partition, remote.start_offset, remote.id)
     store.put(indexes_key(*place), pack_parts(parts))
-    store.put(log_key(*place), _pieces(source.file, source.size_bytes))
+    store.put(log_key(*place), _pieces(source.file, remote))
 
 
 def _delete_all(store: TierStore, prefix: str) -> None:
@@ -184,11 +191,31 @@ def _delete_all(store: TierStore, prefix: str) -> None:
     store.delete(list(store.keys(prefix)))
 
 
-def _pieces(file: File, size_bytes: int) -> Iterator[bytes]:
-    position = 0
-    while position < size_bytes:
-        piece = file.read_at(position, min(READ_BYTES, size_bytes - position))
-        if not piece:
-            raise TierError(f"{file.path} ends at {position}, before {size_bytes}")
-        yield piece
-        position += len(piece)
+def _pieces(file: File, segment: RemoteSegment) -> Iterator[bytes]:
+    """All of the file, once it is certain that these are the records. BadBatch with the offset of the first that is
+    not, OSError."""
+    parts: list[memoryview] = []
+    size_bytes = 0
+    next_offset = segment.start_offset
+    try:
+        for batch in scan(file, 0, segment.size_bytes, verify=True):
+            header = batch.header
+            if not next_offset <= header.base_offset <= header.last_offset <= segment.end_offset:
+                fault = f"offsets {header.base_offset} to {header.last_offset} are not where they belong"
+                raise BadBatch(f"{file.path} at {batch.position}: {fault}", batch.position)
+            epoch = segment.epoch_of(header.base_offset)
+            if epoch is not None and header.partition_leader_epoch not in (epoch, NO_LEADER_EPOCH):
+                fault = f"leader epoch {header.partition_leader_epoch} at offset {header.base_offset} is not {epoch}"
+                raise BadBatch(f"{file.path} at {batch.position}: {fault}", batch.position)
+            next_offset = header.next_offset
+            parts.append(batch.data)
+            size_bytes += header.size_bytes
+            if size_bytes >= READ_BYTES:
+                yield b"".join(parts)
+                parts, size_bytes = [], 0
+        if next_offset <= segment.end_offset:
+            raise BadBatch(f"{file.path} ends at offset {next_offset}, not {segment.end_offset}", segment.size_bytes)
+    except BadBatch as bad:
+        bad.offset = next_offset
+        raise
+    yield b"".join(parts)

@@ -241,7 +241,12 @@ class TierReader:
 
     def _header_at(self, segment: RemoteSegment, position: int, waiter: tuple[Partition, int]) -> BatchHeader | None:
         header_bytes = self._bytes_at(segment, position, HEADER_SIZE, waiter)
-        return None if header_bytes is None else read_header(header_bytes, 0)
+        if header_bytes is None:
+            return None
+        try:
+            return read_header(header_bytes, 0)
+        except CorruptData as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{_log_key(segment)} at {position}: {error}") from error
 
     def _bytes_at(
         self, segment: RemoteSegment, position: int, size: int, waiter: tuple[Partition, int]

@@ -80,6 +80,10 @@ class RemoteSegment:
     has_aborted_transactions: bool
     """False only where the segment has no transaction index (KAFKA-16780)."""
 
+    def epoch_of(self, offset: int) -> LeaderEpoch | None:
+        """Of the record at `offset`; None where that is not known."""
+        return next((epoch for epoch, start in reversed(self.leader_epochs) if start <= offset), None)
+
     def last_offset_of(self, epoch: LeaderEpoch) -> int:
         """Of the records of `epoch`, one of `leader_epochs`."""
         return next((start - 1 for later, start in self.leader_epochs if later > epoch), self.end_offset)

@@ -205,3 +205,15 @@ def test_aborted_transactions_are_told_once_all_metadata_are_known() -> None:
         assert (await tiered.read(3, with_aborted=True)).aborted == [(PRODUCER_ID, 3)]
 
     asyncio.run(scenario())
+
+
+def test_a_damaged_header_in_the_tier_is_an_error_of_storage() -> None:
+    async def scenario() -> None:
+        tiered = Tiered(Log(LeaderEpochs(((5, 0),)), 12))
+        segment = tiered.copy(1, 0, 11, (5, 0))
+        tiered.tier.objects[log_key(*PARTITION, 0, segment.id)] = bytes(segment.size_bytes)
+        with pytest.raises(KafkaError, match="has magic 0") as refused:
+            await tiered.read(3)
+        assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+    asyncio.run(scenario())

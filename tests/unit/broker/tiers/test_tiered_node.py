@@ -294,6 +294,27 @@ def test_an_outage_of_the_tier_keeps_everything_on_the_disk(tier: MemoryTier) ->
     run(scenario)
 
 
+def test_a_damaged_segment_is_not_copied(tier: MemoryTier) -> None:
+    """Else intact replicas would drop their own for it."""
+    world = TieredWorld(tier)
+    tier.fails = lambda _call, _key: True
+
+    async def scenario() -> None:
+        async with world.tiered(3, **ONE_SEGMENT) as (node, connection):
+            log = log_of(node)
+            await loop_until(lambda: world.failed_copies(node) > 0, "copies that fail")
+            world.files.flip_bit(log.inactive_segments[1].file.path, 300, 1)
+            tier.fails = lambda _call, _key: False
+            partition = node.parts.partitions.find(TOPIC, 0)
+            assert partition is not None
+            await loop_until(lambda: partition.damage is not None, "the damage is found")
+            assert await read_offsets(connection, 0, 4) == list(range(4))
+            assert tier.logs() == [0]
+            assert log.tiered_end_offset == 3
+
+    run(scenario)
+
+
 def test_a_copy_without_an_end_is_begun_anew_by_the_next_process_and_deleted(tier: MemoryTier) -> None:
     world = TieredWorld(tier)
     tier.fails = lambda call, key: call == "put" and key.endswith(".log")
