@@ -26,7 +26,7 @@ from ..replicas.replica_manager import ReplicaManager
 from .metadata_log import MetadataLog
 from .rules.remote_segments import RemoteSegments
 from .rules.tier_plan import Retention, expire, known_log_start, recovered_epochs, tiered_end
-from .segment_copier import SEGMENT_BYTES_MAX, SegmentCopier
+from .segment_copier import SEGMENT_BYTES_MAX, SegmentCopier, leads
 
 logger = logging.getLogger(__name__)
 
@@ -158,10 +158,10 @@ class RemoteLogManager:
             self._recover_epochs(partition)
             # Reads of the tier may have waited to know what is there.
             self._replicas.complete_fetches(partition)
-        if not _leads(partition, epoch):
+        if not leads(partition, epoch):
             return
         self._note_tiered(partition)
-        if _leads(partition, epoch) and log.log_start_offset < log.local_log_start_offset:
+        if leads(partition, epoch) and log.log_start_offset < log.local_log_start_offset:
             start = known_log_start(self._segments(partition), log.log_start_offset, log.local_log_start_offset)
             self._move_log_start(partition, start)
         if log.config.copies_to_tier:
@@ -183,11 +183,11 @@ class RemoteLogManager:
             logger.warning("Recovered leader epochs from the tier: partition=%s epochs=%s", log.name, list(found))
 
     async def _copy_all(self, partition: Partition, epoch: LeaderEpoch) -> None:
-        while _leads(partition, epoch) and partition.log.config.copies_to_tier:
+        while leads(partition, epoch) and partition.log.config.copies_to_tier:
             segment = _next_to_copy(partition)
             if segment is None:
                 return
-            await self._copier.copy(partition, segment)
+            await self._copier.copy(partition, segment, epoch)
             before = partition.log.tiered_end_offset
             self._note_tiered(partition)
             if partition.log.tiered_end_offset <= before:
@@ -196,7 +196,7 @@ class RemoteLogManager:
 
     async def _expire(self, partition: Partition, epoch: LeaderEpoch) -> None:
         log = partition.log
-        if not _leads(partition, epoch):
+        if not leads(partition, epoch):
             return
         config = log.config
         retention = Retention(-1, -1)
@@ -213,7 +213,7 @@ class RemoteLogManager:
         )
         self._move_log_start(partition, expiry.log_start_offset)
         for first in range(0, len(expiry.segments), DELETED_AT_ONCE):
-            if not _leads(partition, epoch):
+            if not leads(partition, epoch):
                 return
             some = list(expiry.segments[first : first + DELETED_AT_ONCE])
             partition.counters.remote_deletes += len(some)
@@ -260,11 +260,6 @@ class RemoteLogManager:
     def _is_orphan(self, topic_id: TopicId, _index: int) -> bool:
         topic = self._replicas.image.topics.by_id.get(topic_id)
         return topic is None or self._replicas.has_switched_off_tier(topic.name)
-
-
-def _leads(partition: Partition, epoch: LeaderEpoch) -> bool:
-    state = partition.state
-    return partition.error is ErrorCode.NONE and state.is_leader and state.leader_epoch == epoch
 
 
 def _next_to_copy(partition: Partition) -> Segment | None:

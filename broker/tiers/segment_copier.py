@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.ids import NO_LEADER_EPOCH, NodeId
+from ...protocol.ids import NO_LEADER_EPOCH, LeaderEpoch, NodeId
 from ...storage.disk.files import File
 from ...storage.log.leader_epochs import encode_leader_epochs
 from ...storage.log.log import Log
@@ -74,10 +74,15 @@ class SegmentCopier:
         # Copies that were begun and did not end: tried again under the same id.
         self._unfinished: dict[TierPartition, RemoteSegment] = {}
 
-    async def copy(self, partition: Partition, segment: Segment) -> None:
-        """TierError, KafkaError, OSError: the next call for the segment goes on with the copy."""
+    async def copy(self, partition: Partition, segment: Segment, epoch: LeaderEpoch) -> None:
+        """As the leader of `epoch`. TierError, KafkaError, OSError: the next call for the segment goes on with it.
+
+        While it waits for its quota the segment may go, or the leadership: then it does nothing.
+        """
         log, counters = partition.log, partition.counters
         await self._wait_for_quota()
+        if not leads(partition, epoch) or partition.log is not log or segment not in log.inactive_segments:
+            return
         source = _Source(
             log,
             segment.file,
@@ -175,6 +180,11 @@ class SegmentCopier:
 
     async def _wait_for_quota(self) -> None:
         await within_quota(self._quota, self._monotonic_ms)
+
+
+def leads(partition: Partition, epoch: LeaderEpoch) -> bool:
+    state = partition.state
+    return partition.error is ErrorCode.NONE and state.is_leader and state.leader_epoch == epoch
 
 
 def _upload(store: TierStore, remote: RemoteSegment, source: _Source) -> None:

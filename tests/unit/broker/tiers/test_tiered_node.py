@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -36,6 +37,7 @@ from waiting import loop_until
 from penstock.broker.configuration.node_config import load
 from penstock.broker.node import tier_wiring
 from penstock.broker.node.server import Node
+from penstock.broker.tiers import segment_copier
 from penstock.client.connection import Connection, connect
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.errors import ConfigError, ErrorCode
@@ -311,6 +313,37 @@ def test_a_damaged_segment_is_not_copied(tier: MemoryTier) -> None:
             assert await read_offsets(connection, 0, 4) == list(range(4))
             assert tier.logs() == [0]
             assert log.tiered_end_offset == 3
+
+    run(scenario)
+
+
+def test_a_segment_that_goes_before_its_copy_is_begun_leaves_nothing_behind(
+    tier: MemoryTier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waited for its quota meanwhile: its file must not be made anew, empty."""
+    world = TieredWorld(tier)
+
+    async def scenario() -> None:
+        waiting, has_quota = asyncio.Event(), asyncio.Event()
+
+        async def wait(*_args: object) -> None:
+            waiting.set()
+            await has_quota.wait()
+
+        monkeypatch.setattr(segment_copier, "within_quota", wait)
+        async with world.tiered(3, **ONE_SEGMENT) as (node, connection):
+            await waiting.wait()
+            log = log_of(node)
+            first = log.inactive_segments[0]
+            wanted = DeleteRecordsPartition(partition_index=i32(0), offset=i64(3))
+            topic = DeleteRecordsTopic(name=TopicName(TOPIC), partitions=(wanted,))
+            await connection.call(DeleteRecordsRequest(topics=(topic,), timeout=MINUTE))
+            await loop_until(lambda: first not in log.inactive_segments, "deletion")
+            has_quota.set()
+            await loop_until(lambda: tier.logs() == [3, 6], "copies of the others")
+            assert f"{0:020d}.log" not in world.files.list_directory(log.directory)
+        async with world.running() as (_, connection):
+            assert await read_offsets(connection, 3, 10) == list(range(3, 10))
 
     run(scenario)
 
