@@ -164,11 +164,18 @@ class RemoteLogManager:
         if leads(partition, epoch) and log.log_start_offset < log.local_log_start_offset:
             start = known_log_start(self._segments(partition), log.log_start_offset, log.local_log_start_offset)
             self._move_log_start(partition, start)
+        failure: Exception | None = None
         if log.config.copies_to_tier:
-            async with self._copies:
-                await self._copy_all(partition, epoch)
+            try:
+                async with self._copies:
+                    await self._copy_all(partition, epoch)
+            except (TierError, KafkaError, OSError) as error:
+                # Retention goes on: nothing says that the segment can ever be copied.
+                failure = error
         async with self._expirations:
             await self._expire(partition, epoch)
+        if failure is not None:
+            raise failure
 
     def _recover_epochs(self, partition: Partition) -> None:
         """No batch on this disk tells the epochs of what only the tier has: a damaged checkpoint loses them."""

@@ -348,6 +348,24 @@ def test_a_segment_that_goes_before_its_copy_is_begun_leaves_nothing_behind(
     run(scenario)
 
 
+def test_retention_goes_on_where_a_copy_fails(tier: MemoryTier) -> None:
+    world = TieredWorld(tier)
+
+    async def scenario() -> None:
+        async with world.tiered(3, **ONE_SEGMENT) as (node, connection):
+            await loop_until(lambda: log_of(node).local_log_start_offset == 9, "local retention")
+            tier.fails = lambda call, _key: call == "put"
+            for _ in range(PER_SEGMENT):
+                await write(world, connection)
+            await loop_until(lambda: world.failed_copies(node) > 2, "copies that fail")
+            wanted = DeleteRecordsPartition(partition_index=i32(0), offset=i64(7))
+            topic = DeleteRecordsTopic(name=TopicName(TOPIC), partitions=(wanted,))
+            await connection.call(DeleteRecordsRequest(topics=(topic,), timeout=MINUTE))
+            await loop_until(lambda: tier.logs() == [6], "deletion")
+
+    run(scenario)
+
+
 def test_a_copy_without_an_end_is_begun_anew_by_the_next_process_and_deleted(tier: MemoryTier) -> None:
     world = TieredWorld(tier)
     tier.fails = lambda call, key: call == "put" and key.endswith(".log")
