@@ -24,17 +24,17 @@ from kio.schema.produce.v13.response import ProduceResponse
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
 
-from ...protocol.batches import HEADER_SIZE, read_header
+from ...protocol.batches import HEADER_SIZE, is_crc_valid, read_header
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.ids import TopicId
-from ...protocol.messages import NO_THROTTLE, Response
+from ...protocol.messages import NO_THROTTLE, Response, kio_error
 from ...protocol.messages import Request as Message
 from ...protocol.records import Record, read_records, write_batch
 from ...quorum.metadata.image import TopicImage
 from ...quorum.metadata.records import NO_LEADER
 from ...storage.log.file_slice import FileSlice
 from ..cluster.rules.offset_questions import OffsetTime
-from ..replicas.partition import ALL, Partition
+from ..replicas.partition import ALL, CHECK_BYTES, Partition
 from ..replicas.replica_manager import ReplicaManager
 from .rules.metadata_records import METADATA_TOPIC, decode_event, encode_event, metadata_partition
 from .rules.remote_segment import RemoteSegment, SegmentUpdate, TierPartition
@@ -173,9 +173,12 @@ class MetadataLog:
                 await self._catch_up(topic, index)
 
     async def _catch_up(self, topic: TopicImage, index: int) -> None:
-        wanted = ListOffsetsPartition(
-            partition_index=i32(index), current_leader_epoch=i32(-1), timestamp=i64(OffsetTime.LATEST)
-        )
+        await self._wait_for(index, await self._offset_of(topic, index, OffsetTime.LATEST))
+        self._current.add(index)
+
+    async def _offset_of(self, topic: TopicImage, index: int, time: OffsetTime) -> int:
+        """As the leader has it. KafkaError."""
+        wanted = ListOffsetsPartition(partition_index=i32(index), current_leader_epoch=i32(-1), timestamp=i64(time))
         answer = await self._ask(
             topic,
             index,
@@ -189,8 +192,7 @@ class MetadataLog:
         assert isinstance(answer, ListOffsetsResponse)
         (found,) = answer.topics[0].partitions
         _check(found.error_code)
-        await self._wait_for(index, int(found.offset))
-        self._current.add(index)
+        return int(found.offset)
 
     def _existing_topic(self) -> TopicImage:
         topic = self.topic
@@ -248,8 +250,8 @@ class MetadataLog:
             hosted = self._replicas.find(METADATA_TOPIC, index)
             if hosted is not None and hosted.error is ErrorCode.NONE:
                 self._watch(index, hosted)
-                await self._replay_local(index, hosted)
-                if hosted.state.is_leader or self._positions[index] >= self._targets.get(index, 0):
+                is_read = await self._is_read_locally(index, hosted)
+                if hosted.state.is_leader or (is_read and self._positions[index] >= self._targets.get(index, 0)):
                     continue
             if topic.partitions[index].leader != NO_LEADER:
                 by_leader.setdefault(topic.partitions[index].leader, []).append(index)
@@ -265,6 +267,17 @@ class MetadataLog:
         if self._watched.get(index) is not hosted:
             self._watched[index] = hosted
             hosted.watchers[self] = self
+
+    async def _is_read_locally(self, index: int, hosted: Partition) -> bool:
+        """False where this replica cannot be read: the other partitions can, and another replica may have it intact."""
+        try:
+            await self._replay_local(index, hosted)
+        except (CorruptData, KafkaError) as error:
+            logger.info("Failed to read remote log metadata here: partition=%d reason=%s", index, error)
+            if isinstance(error, CorruptData):
+                hosted.check(max(self._positions[index], hosted.log.log_start_offset), CHECK_BYTES)
+            return False
+        return True
 
     async def _replay_local(self, index: int, hosted: Partition) -> None:
         while True:
@@ -305,37 +318,49 @@ class MetadataLog:
         for told in answer.responses:
             for partition in told.partitions:
                 index = int(partition.partition_index)
-                if partition.error_code:
+                if partition.error_code == kio_error(ErrorCode.OFFSET_OUT_OF_RANGE):
+                    self._positions[index] = await self._offset_of(topic, index, OffsetTime.EARLIEST)
+                    self._news.set()
+                elif partition.error_code:
                     logger.debug(
                         "Remote log metadata cannot be read for now: partition=%d reason=%s",
                         index,
                         partition.error_code.name,
                     )
-                elif partition.records and await self._replay(index, bytes(partition.records), self._positions[index]):
-                    # There may be more.
-                    self._news.set()
+                elif partition.records:
+                    try:
+                        has_more = await self._replay(index, bytes(partition.records), self._positions[index])
+                    except CorruptData as error:
+                        logger.info("Failed to read remote log metadata: partition=%d reason=%s", index, error)
+                        continue
+                    if has_more:
+                        self._news.set()
 
     async def _replay(self, index: int, raw: bytes, start_offset: int) -> bool:
-        """All whole batches; False when there was none."""
+        """All whole batches; False when there was none. CorruptData at the first that is not intact."""
         position = since_pause = 0
         offset = start_offset
-        while len(raw) - position >= HEADER_SIZE:
-            header = read_header(raw, position)
-            if position + header.size_bytes > len(raw):
-                break
-            if not header.is_control:
-                batch = memoryview(raw)[position : position + header.size_bytes]
-                for record in read_records(batch, header):
-                    if record.offset >= start_offset:
-                        self._apply(index, record)
-                    since_pause += 1
-                    if since_pause % RECORDS_PER_TURN == 0:
-                        await asyncio.sleep(0)
-            position += header.size_bytes
-            offset = header.next_offset
-        self._positions[index] = max(self._positions[index], offset)
-        async with self._progress:
-            self._progress.notify_all()
+        try:
+            while len(raw) - position >= HEADER_SIZE:
+                header = read_header(raw, position)
+                if position + header.size_bytes > len(raw):
+                    break
+                if not is_crc_valid(raw, position, header):
+                    raise CorruptData(f"the batch at offset {header.base_offset} does not have its CRC")
+                if not header.is_control:
+                    batch = memoryview(raw)[position : position + header.size_bytes]
+                    for record in read_records(batch, header):
+                        if record.offset >= start_offset:
+                            self._apply(index, record)
+                        since_pause += 1
+                        if since_pause % RECORDS_PER_TURN == 0:
+                            await asyncio.sleep(0)
+                position += header.size_bytes
+                offset = header.next_offset
+        finally:
+            self._positions[index] = max(self._positions[index], offset)
+            async with self._progress:
+                self._progress.notify_all()
         return position > 0
 
     def _apply(self, index: int, record: Record) -> None:

@@ -38,6 +38,7 @@ from penstock.broker.configuration.node_config import load
 from penstock.broker.node import tier_wiring
 from penstock.broker.node.server import Node
 from penstock.broker.tiers import segment_copier
+from penstock.broker.tiers.rules.metadata_records import METADATA_TOPIC
 from penstock.client.connection import Connection, connect
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.errors import ConfigError, ErrorCode
@@ -362,6 +363,27 @@ def test_retention_goes_on_where_a_copy_fails(tier: MemoryTier) -> None:
             topic = DeleteRecordsTopic(name=TopicName(TOPIC), partitions=(wanted,))
             await connection.call(DeleteRecordsRequest(topics=(topic,), timeout=MINUTE))
             await loop_until(lambda: tier.logs() == [6], "deletion")
+
+    run(scenario)
+
+
+def test_damaged_metadata_do_not_end_the_node(tier: MemoryTier) -> None:
+    """They are found by their CRC; nothing of them is believed."""
+    world = TieredWorld(tier)
+
+    async def scenario() -> None:
+        async with world.tiered(2, **ONE_SEGMENT) as (node, _):
+            await loop_until(lambda: log_of(node).local_log_start_offset == 6, "local retention")
+            metadata = node.parts.partitions.find(METADATA_TOPIC, 0)
+            assert metadata is not None
+            path = f"{metadata.log.directory}/{0:020d}.log"
+        world.files.flip_bit(path, 140, 0)
+        async with world.running() as (node, connection):
+            found = node.parts.partitions.find(METADATA_TOPIC, 0)
+            assert found is not None
+            await loop_until(lambda: found.damage is not None, "the damage is found")
+            assert await read_offsets(connection, 6, 7) == [6]
+            assert not node.failure.done()
 
     run(scenario)
 
