@@ -154,6 +154,8 @@ def test_each_procedure_does_what_it_says_and_loses_no_record(machine: Machine) 
     assert page.pop("Alerts") == []
     # Its commands are Apache Kafka's.
     assert page.pop("Log directories") == []
+    # It needs an object store (`test_tiered_storage.py`).
+    assert page.pop("Tiered storage") == []
     for heading, commands in page.items():
         assert commands, f"{heading} has no commands"
         if heading == "Back up and restore":
