@@ -7,7 +7,7 @@ A copy that another one covers is no longer read, and is to be deleted.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from uuid import UUID
 
@@ -20,7 +20,7 @@ class RemoteSegments:
 
     def __init__(self) -> None:
         self._by_id: dict[UUID, RemoteSegment] = {}
-        # Readable ones, by start offset within the epoch.
+        # Readable ones, by start offset within the epoch; none of them covers another.
         self._by_epoch: dict[LeaderEpoch, list[tuple[int, UUID]]] = {}
         # Finished ones that are covered by others in every epoch of theirs.
         self._superseded: set[UUID] = set()
@@ -87,33 +87,41 @@ class RemoteSegments:
         touched = {segment.id}
         for epoch, start in segment.leader_epochs:
             last = segment.last_offset_of(epoch)
-            kept: list[tuple[int, UUID]] = []
-            is_covered = False
-            for other_start, other_id in self._by_epoch.get(epoch, []):
-                other_last = self._by_id[other_id].last_offset_of(epoch)
-                if other_start <= start and last <= other_last:
-                    is_covered = True
-                elif start <= other_start and other_last <= last:
-                    # Another leader copied a part of it.
-                    touched.add(other_id)
-                    continue
-                kept.append((other_start, other_id))
-            if not is_covered:
-                kept.insert(bisect_right(kept, start, key=_start_of), (start, segment.id))
-            self._by_epoch[epoch] = kept
+            entries = self._by_epoch.setdefault(epoch, [])
+            # No entry covers another, so the ends rise with the starts: only neighbours can cover this, or be covered.
+            begin = bisect_left(entries, start, key=_start_of)
+            behind = bisect_right(entries, start, key=_start_of)
+            if behind and self._last_of(entries[behind - 1], epoch) >= last:
+                continue
+            end = begin
+            while end < len(entries) and self._last_of(entries[end], epoch) <= last:
+                # Another leader copied a part of it.
+                touched.add(entries[end][1])
+                end += 1
+            entries[begin:end] = [(start, segment.id)]
         self._superseded |= {one for one in touched if not self._is_read(self._by_id[one])}
 
+    def _last_of(self, entry: tuple[int, UUID], epoch: LeaderEpoch) -> int:
+        return self._by_id[entry[1]].last_offset_of(epoch)
+
     def _is_read(self, segment: RemoteSegment) -> bool:
-        return any((start, segment.id) in self._by_epoch.get(epoch, []) for epoch, start in segment.leader_epochs)
+        return any(self._slot_of(segment, epoch, start) is not None for epoch, start in segment.leader_epochs)
 
     def _hide(self, segment: RemoteSegment) -> None:
         self._superseded.discard(segment.id)
         for epoch, start in segment.leader_epochs:
-            entries = self._by_epoch.get(epoch, [])
-            if (start, segment.id) in entries:
-                entries.remove((start, segment.id))
+            slot = self._slot_of(segment, epoch, start)
+            if slot is not None:
+                entries = self._by_epoch[epoch]
+                del entries[slot]
                 if not entries:
                     del self._by_epoch[epoch]
+
+    def _slot_of(self, segment: RemoteSegment, epoch: LeaderEpoch, start: int) -> int | None:
+        """Where it is among the readable ones of `epoch`, of which it has records from `start` on."""
+        entries = self._by_epoch.get(epoch, [])
+        slot = bisect_left(entries, start, key=_start_of)
+        return slot if slot < len(entries) and entries[slot] == (start, segment.id) else None
 
 
 def _start_of(entry: tuple[int, UUID]) -> int:
