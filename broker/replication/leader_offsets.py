@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from kio.schema.list_offsets.v11.response import ListOffsetsResponse
+from kio.schema.list_offsets.v11.response import ListOffsetsPartitionResponse, ListOffsetsResponse
 from kio.schema.offset_for_leader_epoch.v4.request import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from kio.schema.offset_for_leader_epoch.v4.response import OffsetForLeaderEpochResponse
+from kio.schema.offset_for_leader_epoch.v4.response import EpochEndOffset, OffsetForLeaderEpochResponse
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i32, i64
 
@@ -24,6 +24,8 @@ from ...storage.log.rules.producer_entry import ProducerEntry
 from ..cluster.peers import PeerConnector
 from ..cluster.rules.offset_questions import OffsetTime
 from .leader_producers import ProducersQuestion, ask_leader_producers
+
+_Answer = TypeVar("_Answer", EpochEndOffset, ListOffsetsPartitionResponse)
 
 
 class LeaderOffsets(NamedTuple):
@@ -133,11 +135,7 @@ async def _ask_epoch_end(
         timeout_ms=timeout_ms,
     )
     assert isinstance(answer, OffsetForLeaderEpochResponse)
-    if not answer.topics or not answer.topics[0].partitions:
-        raise CorruptData(f"{connection.peer} does not answer for {topic}-{index}")
-    found = answer.topics[0].partitions[0]
-    if found.error_code:
-        raise KafkaError(ErrorCode(int(found.error_code)))
+    found = _only([one for some in answer.topics for one in some.partitions], f"{topic}-{index}", connection)
     return LeaderEpoch(found.leader_epoch), int(found.end_offset)
 
 
@@ -163,9 +161,16 @@ async def _ask(
         timeout_ms=timeout_ms,
     )
     assert isinstance(answer, ListOffsetsResponse)
-    if not answer.topics or not answer.topics[0].partitions:
-        raise CorruptData(f"{connection.peer} does not answer for {topic}-{index}")
-    found = answer.topics[0].partitions[0]
+    found = _only([one for some in answer.topics for one in some.partitions], f"{topic}-{index}", connection)
+    return int(found.offset)
+
+
+def _only(answers: Sequence[_Answer], partition: str, connection: Connection) -> _Answer:
+    """What is answered about the one partition that was asked for. CorruptData without an answer, KafkaError with the
+    leader's refusal."""
+    if not answers:
+        raise CorruptData(f"{connection.peer} does not answer for {partition}")
+    found = answers[0]
     if found.error_code:
         raise KafkaError(ErrorCode(int(found.error_code)))
-    return int(found.offset)
+    return found
