@@ -10,10 +10,11 @@ Not yet: the active segment, what is not committed or belongs to a transaction t
 from dataclasses import dataclass
 
 from ..log.log import Log
+from ..log.rules.closed_segment import ClosedSegment
 from ..log.rules.config import MAX_INT64
 from ..log.segment import Segment
 from .rules.batch_filter import last_batch_of
-from .rules.job import CompactionJob, SourceSegment
+from .rules.job import CompactionJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def plan_compaction(log: Log, cleanable: Cleanable, *, now_ms: int, map_bytes: i
     return CompactionJob(
         directory=log.directory,
         segments=tuple(
-            SourceSegment(segment.base_offset, segment.size_bytes)
+            ClosedSegment(segment.base_offset, segment.size_bytes)
             for segment in log.inactive_segments
             if segment.base_offset < end_offset
         ),

@@ -15,11 +15,12 @@ from collections.abc import Iterator, Sequence
 from ...protocol.batches import read_header
 from ..disk.files import Files
 from ..disk.rules.throttle import Throttle
+from ..log.rules.closed_segment import ClosedSegment
 from ..log.rules.file_names import LOG, segment_file
 from .dirty_keys import find_latest_offsets
 from .rules.batch_filter import BatchFilter
 from .rules.cleaned_transactions import CleanedTransactions
-from .rules.job import CleanedSegment, Compacted, CompactionFigures, CompactionJob, SourceSegment
+from .rules.job import CleanedSegment, Compacted, CompactionFigures, CompactionJob
 from .segment_groups import group_segments
 from .segment_writer import CleanedWriter, MeasuringWriter, SegmentWriter
 from .sources import Sources
@@ -92,7 +93,7 @@ class _Rewriter:
         self.read_records = 0
         self.kept_records = 0
 
-    def rewrite(self, group: Sequence[SourceSegment], next_base: int) -> CleanedSegment | None:
+    def rewrite(self, group: Sequence[ClosedSegment], next_base: int) -> CleanedSegment | None:
         """The segment that takes the place of the group, behind which one begins at `next_base`; None for a single one
         that stays as it is."""
         transactions = self._filter.transactions
@@ -130,7 +131,7 @@ class _Rewriter:
             replaced=tuple(segment.base_offset for segment in group),
         )
 
-    def _writer(self, group: Sequence[SourceSegment]) -> CleanedWriter:
+    def _writer(self, group: Sequence[ClosedSegment]) -> CleanedWriter:
         if self._is_trial:
             return MeasuringWriter()
         job = self._job

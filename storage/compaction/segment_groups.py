@@ -4,16 +4,17 @@ Kafka: `Cleaner.groupSegmentsBySize`.
 """
 
 from ..log.offset_index import MAX_RELATIVE_OFFSET
-from .rules.job import CompactionJob, SourceSegment
+from ..log.rules.closed_segment import ClosedSegment
+from .rules.job import CompactionJob
 from .sources import Sources
 
 
-def group_segments(sources: Sources, job: CompactionJob, cleaned_end: int) -> list[tuple[list[SourceSegment], int]]:
+def group_segments(sources: Sources, job: CompactionJob, cleaned_end: int) -> list[tuple[list[ClosedSegment], int]]:
     """Those that begin below `cleaned_end`, and where the next one begins behind each group. A group is at most a
     segment large, its indexes too, if nothing goes."""
     config = job.config
     limits = config.segment_bytes, config.segment_index_bytes, config.segment_index_bytes
-    groups: list[tuple[list[SourceSegment], int]] = []
+    groups: list[tuple[list[ClosedSegment], int]] = []
     sizes = (0, 0, 0)
     for segment, next_base in sources.with_ends():
         if segment.base_offset >= cleaned_end:

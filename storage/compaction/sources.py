@@ -9,11 +9,12 @@ from ..disk.rules.throttle import Throttle
 from ..log.index_file import CorruptIndex
 from ..log.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from ..log.rules.aborted_transaction import AbortedTransaction
+from ..log.rules.closed_segment import ClosedSegment
 from ..log.rules.file_names import LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, segment_file
 from ..log.rules.record_batch import StoredBatch
 from ..log.segment_scan import BadBatch, scan
 from ..log.transaction_index import TransactionIndex
-from .rules.job import CompactionJob, SourceSegment
+from .rules.job import CompactionJob
 
 
 class Sources:
@@ -25,12 +26,12 @@ class Sources:
         self._throttle = throttle
         self.read_bytes = 0
 
-    def with_ends(self) -> Iterator[tuple[SourceSegment, int]]:
+    def with_ends(self) -> Iterator[tuple[ClosedSegment, int]]:
         """Each segment, and where the next begins."""
         ends = [*(segment.base_offset for segment in self._segments[1:]), self._end_offset]
         return zip(self._segments, ends, strict=True)
 
-    def batches(self, segment: SourceSegment, position: int = 0, end: int | None = None) -> Iterator[StoredBatch]:
+    def batches(self, segment: ClosedSegment, position: int = 0, end: int | None = None) -> Iterator[StoredBatch]:
         """From `position`, where one begins, up to `end` or all.
 
         BadBatch at the first that is not intact: its CRC, or its offsets and leader epoch, which that does not cover
@@ -68,7 +69,7 @@ class Sources:
             file.close()
         self._throttle.take(due)
 
-    def position_of(self, segment: SourceSegment, offset: int) -> int:
+    def position_of(self, segment: ClosedSegment, offset: int) -> int:
         """A place at or before the batch with it: the beginning where the index does not tell."""
         with suppress(CorruptIndex):
             path = segment_file(self._directory, segment.base_offset, OFFSET_INDEX)
@@ -80,7 +81,7 @@ class Sources:
                 index.close()
         return 0
 
-    def index_sizes(self, segment: SourceSegment) -> tuple[int, int]:
+    def index_sizes(self, segment: ClosedSegment) -> tuple[int, int]:
         """Of its offset and its time index, in bytes."""
         offsets, times = (
             self._files.size(path) if self._files.exists(path) else 0

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from ...protocol.errors import CorruptData
 from ..log.log import Log
+from ..log.rules.closed_segment import ClosedSegment
 from ..log.segment import Segment
-from ..scrubbing.rules.scrub_job import DamagedPart, Finding, ScrubJob, ScrubSegment
+from ..scrubbing.rules.scrub_job import DamagedPart, Finding, ScrubJob
 from ..scrubbing.scrubber import Scrubber
 from ..workers.worker_process import WorkerEnded
 from .log_manager import LogManager
@@ -105,7 +106,7 @@ class LogScrubber:
             return
         job = ScrubJob(
             directory=log.directory,
-            segments=tuple(ScrubSegment(one.base_offset, one.size_bytes) for one in segments.values()),
+            segments=tuple(ClosedSegment(one.base_offset, one.size_bytes) for one in segments.values()),
             end_offset=log.active_segment_base_offset,
             log_start_offset=log.log_start_offset,
             leader_epochs=log.leader_epochs.entries,

@@ -21,6 +21,7 @@ from ..log.index_file import CorruptIndex, IndexFile
 from ..log.offset_index import OffsetIndex
 from ..log.producer_snapshots import decode_snapshot
 from ..log.rules.aborted_transaction import AbortedTransaction
+from ..log.rules.closed_segment import ClosedSegment
 from ..log.rules.control_records import read_end_transaction_marker
 from ..log.rules.file_names import (
     LOG,
@@ -33,7 +34,7 @@ from ..log.rules.file_names import (
 from ..log.segment_scan import BadBatch, scan
 from ..log.time_index import TimeIndex
 from ..log.transaction_index import TransactionIndex
-from .rules.scrub_job import DamagedPart, Finding, Scrubbed, ScrubJob, ScrubSegment
+from .rules.scrub_job import DamagedPart, Finding, Scrubbed, ScrubJob
 from .rules.segment_check import BatchOrder, OffsetIndexCheck, TimeIndexCheck, Transactions
 
 _THROTTLED_BYTES = 256 * 1024
@@ -77,7 +78,7 @@ class _Walk:
         self.segment_count = 0
         self.read_bytes = 0
 
-    def check_segment(self, segment: ScrubSegment, end_offset: int) -> Iterator[Finding]:
+    def check_segment(self, segment: ClosedSegment, end_offset: int) -> Iterator[Finding]:
         base_offset = segment.base_offset
         transactions = self._transactions
         open_transactions, reason = self._snapshot(base_offset)
@@ -184,7 +185,7 @@ class _Walk:
 
 
 def _finding(
-    segment: ScrubSegment,
+    segment: ClosedSegment,
     part: DamagedPart,
     offset: int,
     reason: str,

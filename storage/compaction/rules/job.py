@@ -4,23 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...log.rules.aborted_transaction import AbortedTransaction
+from ...log.rules.closed_segment import ClosedSegment
 from ...log.rules.config import LogConfig
 from .batch_filter import LastBatch
-
-
-@dataclass(frozen=True, slots=True)
-class SourceSegment:
-    """A segment that is no longer appended to, as its files are."""
-
-    base_offset: int
-    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionJob:
     directory: str
     """The partition's folder."""
-    segments: tuple[SourceSegment, ...]
+    segments: tuple[ClosedSegment, ...]
     """All below `end_offset`, in offset order."""
     dirty_offset: int
     """What lies below was compacted before."""

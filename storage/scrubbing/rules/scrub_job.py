@@ -4,21 +4,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ...log.rules.aborted_transaction import AbortedTransaction
-
-
-@dataclass(frozen=True, slots=True)
-class ScrubSegment:
-    """One that is no longer appended to."""
-
-    base_offset: int
-    size_bytes: int
+from ...log.rules.closed_segment import ClosedSegment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScrubJob:
     directory: str
     """The partition's folder."""
-    segments: tuple[ScrubSegment, ...]
+    segments: tuple[ClosedSegment, ...]
     """In offset order, each where the one before ends."""
     end_offset: int
     """Where the next segment begins."""

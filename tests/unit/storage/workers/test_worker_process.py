@@ -20,7 +20,7 @@ from penstock.storage.compaction.rules.job import CleanedSegment, Compacted, Com
 from penstock.storage.disk.files import DiskFiles
 from penstock.storage.log.log import Log
 from penstock.storage.log.rules.config import LogConfig
-from penstock.storage.scrubbing.rules.scrub_job import DamagedPart, Finding, Scrubbed, ScrubJob, ScrubSegment
+from penstock.storage.scrubbing.rules.scrub_job import DamagedPart, Finding, Scrubbed, ScrubJob
 from penstock.storage.workers.worker_process import ProcessCompactor, ProcessScrubber, WorkerEnded, WorkerProcesses
 
 NOW_MS = 1_700_000_000_000
@@ -147,7 +147,7 @@ def test_a_scrub_goes_there_and_what_it_finds_comes_back(tmp_path: Path) -> None
     job = job_in(tmp_path / "t-0")
     scrub_job = ScrubJob(
         directory=job.directory,
-        segments=tuple(ScrubSegment(one.base_offset, one.size_bytes) for one in job.segments),
+        segments=job.segments,
         end_offset=job.end_offset,
         log_start_offset=0,
         leader_epochs=((0, 0),),
