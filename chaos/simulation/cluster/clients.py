@@ -306,11 +306,18 @@ async def read_all(
     try:
         place = TopicPartition(topic, partition)
         consumer.assign([place])
-        end_offset = (await consumer.end_offsets([place]))[place]
-        stored: list[Stored] = []
-        while await consumer.position(place) < end_offset:
-            for records in (await consumer.getmany(timeout_ms=1_000)).values():
-                stored += [Stored(record.offset, record.value) for record in records]
-        return stored
+        records, _ = await read_to_end(consumer, place)
+        return [Stored(record.offset, record.value) for record in records]
     finally:
         await consumer.stop()
+
+
+async def read_to_end(consumer: Any, place: TopicPartition, *, poll_ms: int = 1_000) -> tuple[list[Any], int]:
+    """What lies between the position in a partition, the only one that is assigned, and the end that it has now; and
+    that end."""
+    end_offset = (await consumer.end_offsets([place]))[place]
+    read: list[Any] = []
+    while await consumer.position(place) < end_offset:
+        for records in (await consumer.getmany(timeout_ms=poll_ms)).values():
+            read += records
+    return read, end_offset

@@ -16,7 +16,7 @@ from typing import Any, Final
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from ...checkers.tables import TableHistory, TableRecord, TableSend
-from .clients import CLIENT_FAILURES, patiently, stop_client
+from .clients import CLIENT_FAILURES, patiently, read_to_end, stop_client
 from .loop import SimulatedLoop
 from .process import Process
 
@@ -160,11 +160,7 @@ async def read_table(bootstrap: Sequence[str], *, client_id: str) -> tuple[list[
         await consumer.start()
         place = TopicPartition(TABLE, 0)
         consumer.assign([place])
-        end_offset = (await consumer.end_offsets([place]))[place]
-        read: list[TableRecord] = []
-        while await consumer.position(place) < end_offset:
-            for records in (await consumer.getmany(timeout_ms=500)).values():
-                read += [TableRecord(record.offset, record.key, record.value) for record in records]
-        return read, end_offset
+        records, end_offset = await read_to_end(consumer, place, poll_ms=500)
+        return [TableRecord(record.offset, record.key, record.value) for record in records], end_offset
     finally:
         await stop_client(consumer, timeout_s=_STOP_S)
