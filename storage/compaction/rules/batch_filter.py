@@ -14,7 +14,7 @@ them where it ends would cut what is committed. And of the last batch of what be
 missing between two segments, which recovery would take for lost.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ....protocol.batches import (
@@ -34,7 +34,7 @@ from ...log.rules.record_batch import StoredBatch
 from ...log.rules.record_validation import OPENED_BYTES_MAX
 from .cleaned_transactions import CleanedTransactions
 from .latest_offsets import LatestOffsets
-from .record_table import RecordTable, largest_timestamp_delta, read_record_table, rebased, without
+from .record_table import RecordTable, largest_timestamp_delta, only, read_record_table, rebased, without
 
 
 class LastBatch(NamedTuple):
@@ -75,9 +75,11 @@ GONE: Final = Kept(b"", 0)
 
 def open_table(batch: StoredBatch) -> RecordTable:
     """CorruptData when the records are not what the header says, or more than a node opens."""
-    header = batch.header
-    stored = batch.data[HEADER_SIZE:]
-    return read_record_table(bytes(decompress(header.compression, stored, OPENED_BYTES_MAX)), header)
+    return read_record_table(_open(batch), batch.header)
+
+
+def _open(batch: StoredBatch) -> bytes:
+    return bytes(decompress(batch.header.compression, batch.data[HEADER_SIZE:], OPENED_BYTES_MAX))
 
 
 class BatchFilter:
@@ -129,6 +131,9 @@ class BatchFilter:
             return self._keep_header(header)
         if header.base_offset >= latest.end_offset:
             return Kept(None, header.record_count)
+        left = latest.left_of(header)
+        if left is not None:
+            return self._keep_offsets(batch, header, left)
         table = open_table(batch)
         superseded = latest.superseded(table)
         horizon_ms = header.delete_horizon_ms
@@ -146,6 +151,22 @@ class BatchFilter:
             return Kept(None, count)
         records = without(table, superseded) if superseded else table.data
         return Kept(self._rewritten(header, records, count, begins_horizon=begins_horizon), count)
+
+    def _keep_offsets(self, batch: StoredBatch, header: BatchHeader, offsets: Sequence[int]) -> Kept:
+        """Of records that were read before, none of which is a tombstone."""
+        count = len(offsets)
+        if count == 0:
+            return self._keep_header(header)
+        if count == header.record_count:
+            return Kept(None, count)
+        if header.record_count == header.last_offset_delta + 1:
+            records = only(_open(batch), [offset - header.base_offset for offset in offsets])
+        else:
+            # Compaction has been here before.
+            table = open_table(batch)
+            latest = set(offsets)
+            records = without(table, [number for number, offset in enumerate(table.offsets) if offset not in latest])
+        return Kept(self._rewritten(header, records, count, begins_horizon=False), count)
 
     def _keep_marker(self, batch: StoredBatch, header: BatchHeader) -> Kept:
         marker = read_end_transaction_marker(batch.data, header)

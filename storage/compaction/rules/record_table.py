@@ -18,6 +18,7 @@ _VARINT_BYTES_MAX: Final = 10
 class RecordTable(NamedTuple):
     """A row for each record of one batch."""
 
+    header: BatchHeader
     data: bytes
     """The records, uncompressed."""
     ends: list[int]
@@ -84,7 +85,7 @@ def read_record_table(data: bytes, header: BatchHeader) -> RecordTable:
         raise _corrupt(header) from None
     if position != len(data) or header.record_count < 0:
         raise _corrupt(header)
-    return RecordTable(data, ends, _offsets(deltas, header), keys, tombstones)
+    return RecordTable(header, data, ends, _offsets(deltas, header), keys, tombstones)
 
 
 def without(table: RecordTable, numbers: Sequence[int]) -> bytes:
@@ -98,6 +99,28 @@ def without(table: RecordTable, numbers: Sequence[int]) -> bytes:
             parts.append(data[position:start])
         position = ends[number]
     parts.append(data[position:])
+    return b"".join(parts)
+
+
+def only(data: bytes, numbers: Sequence[int]) -> bytes:
+    """Of records that were read as a table before, those with these numbers, which rise, one behind the other."""
+    parts = []
+    following = position = 0
+    for number in numbers:
+        # As in `read_record_table`: no call for each of those that are passed over.
+        while following < number:
+            length = data[position]
+            more = data[position + 1]
+            if length < _MORE:
+                position += 1 + (length >> 1)
+            elif more < _MORE:
+                position += 2 + ((length & 0x7F | more << 7) >> 1)
+            else:
+                position, _ = _read_length(data, position)
+            following += 1
+        end, _ = _read_length(data, position)
+        parts.append(data[position:end])
+        following, position = number + 1, end
     return b"".join(parts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from random import Random
 
 import pytest
 
@@ -338,3 +339,49 @@ def test_records_that_are_not_what_the_header_says_are_corrupt() -> None:
     ):
         with pytest.raises(CorruptData):
             filter_of(latest_of()).keep(stored(damaged))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_of_batches_that_were_taken_in_exactly_the_latest_records_of_their_keys_are_left(seed: int) -> None:
+    random = Random(seed)
+    batches: list[StoredBatch] = []
+    offset = 10
+    for _ in range(12):
+        count = random.choice((1, 3, 40, 200))
+        keys = [random.choice((LONG_KEY + b"%d", b"%d", b"%d")) % random.randrange(150) for _ in range(count)]
+        has_other_kinds = random.random() < 0.2
+        rows = [
+            # Lengths of one, two and three bytes; headers make a record longer than its value.
+            (None if has_other_kinds and number % 9 == 4 else key, bytes(random.choice((0, 9, 300, 20_000))))
+            if not (has_other_kinds and number % 7 == 3)
+            else (key, None)
+            for number, key in enumerate(keys)
+        ]
+        batches.append(batch_of(*rows, base_offset=offset, compression=random.choice((0, 4))))
+        # Elsewhere a batch of a transaction that was aborted.
+        offset += count + random.choice((0, 0, 5))
+    if random.random() < 0.5:
+        # Compaction has been here before.
+        before = filter_of(latest_of(*batches[:4]))
+        kept = [(batch, before.keep(batch).data) for batch in batches[:4]]
+        left = [batch if data is None else stored(data) for batch, data in kept if data is None or data]
+        batches = [*left, *batches[4:]]
+    start_offset = random.choice((0, batches[2].header.base_offset, batches[2].header.last_offset))
+    records = [list(read_records(batch.data, batch.header)) for batch in batches]
+    last = {record.key: record.offset for one in records for record in one if record.offset >= start_offset}
+    filtering = filter_of(latest_of(*batches, start_offset=start_offset, end_offset=offset))
+    for batch, before_it in zip(batches, records, strict=True):
+        data = filtering.keep(batch).data
+        kept_records = before_it if data is None else read(data)[1] if data else []
+        expected = [
+            record for record in before_it if record.key is not None and last.get(record.key, -1) <= record.offset
+        ]
+        assert kept_records == expected, f"seed {seed}, the batch at {batch.header.base_offset}"
+
+
+def test_a_batch_between_two_that_were_taken_in_is_looked_at_by_its_keys() -> None:
+    before, between, behind = (
+        batch_of((key, b"1"), base_offset=at) for key, at in ((b"a", 10), (b"b", 20), (b"c", 30))
+    )
+    filtering = filter_of(latest_of(before, behind))
+    assert [filtering.keep(batch).record_count for batch in (before, between, behind)] == [1, 1, 1]
