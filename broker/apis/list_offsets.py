@@ -12,13 +12,18 @@
 Only records that the client may read are found. While the high watermark is below the start offset of the leader epoch,
 the latest offset is unknown: OFFSET_NOT_AVAILABLE (KIP-207), up to version 4 LEADER_NOT_AVAILABLE. Requests of replicas
 and of debuggers read the whole log. A timestamp is looked for in the tier first, where only that has the start of
-the log: such a request is answered later (`DelayedRemoteListOffsets`). Kafka: `Partition.fetchOffsetForTimestamp`.
+the log: such a request is answered later, what was not found by then with REQUEST_TIMED_OUT (KIP-1075: TimeoutMs of the
+request from version 10 on, else `remote.list.offsets.request.timeout.ms`). Kafka: `Partition.fetchOffsetForTimestamp`,
+`DelayedRemoteListOffsets`.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from datetime import timedelta
 from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeAlias
@@ -45,6 +50,8 @@ from ..network.request import Request
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
 
+logger = logging.getLogger(__name__)
+
 FIRST_VERSIONS: Final[Mapping[int, int]] = {
     OffsetTime.LATEST: 1,
     OffsetTime.EARLIEST: 1,
@@ -68,7 +75,11 @@ NOT_FOUND: Final = FoundOffset()
 
 
 class TierSearch(Protocol):
-    """The part of `tiers/tier_reader.py` that timestamps are looked for with."""
+    """The part of `tiers/timestamp_search.py` that is used here."""
+
+    @property
+    def timeout_ms(self) -> int:
+        """`remote.list.offsets.request.timeout.ms`."""
 
     async def find_by_timestamp(self, partition: Partition, timestamp_ms: int) -> TimestampOffset | None:
         """Raises KafkaError."""
@@ -113,16 +124,27 @@ def _in_tier(
 
 async def search_tier(partitions: ReplicaManager, request: ListOffsetsRequest, search: TierSearch) -> TierOffsets:
     answers: dict[tuple[str, int], FoundOffset | KafkaError] = {}
-    for partition, wanted in _in_tier(partitions, request):
+
+    async def find(partition: Partition, wanted: ListOffsetsPartition) -> None:
         key = partition.topic, partition.index
+        answers[key] = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
         try:
             check_epoch(partition, wanted, NodeId(request.replica_id))
             found = await search.find_by_timestamp(partition, wanted.timestamp)
         except KafkaError as error:
             answers[key] = error
         else:
+            del answers[key]
             if found is not None:
                 answers[key] = FoundOffset(found.offset, found.timestamp, found.leader_epoch)
+
+    timeout_ms = request.timeout // timedelta(milliseconds=1) or search.timeout_ms
+    try:
+        async with asyncio.timeout(timeout_ms / 1000), asyncio.TaskGroup() as tasks:
+            for partition, wanted in _in_tier(partitions, request):
+                tasks.create_task(find(partition, wanted))
+    except TimeoutError:
+        logger.info("A search of the tier took longer than the request is to wait: milliseconds=%d", timeout_ms)
     return answers
 
 

@@ -28,6 +28,8 @@ class TierConfig:
     reader_threads: int
     reader_max_pending_tasks: int
     fetch_max_wait_ms: int
+    # remote.list.offsets.request.timeout.ms
+    list_offsets_timeout_ms: int
     index_file_cache_total_size_bytes: int
     copy_max_bytes_per_second: int
     copy_quota_window_num: int
@@ -62,6 +64,7 @@ def load_tier(values: PropertyValues) -> TierConfig:
         reader_threads=values.integer("remote.log.reader.threads"),
         reader_max_pending_tasks=values.integer("remote.log.reader.max.pending.tasks"),
         fetch_max_wait_ms=values.integer("remote.fetch.max.wait.ms"),
+        list_offsets_timeout_ms=values.integer("remote.list.offsets.request.timeout.ms"),
         index_file_cache_total_size_bytes=values.integer("remote.log.index.file.cache.total.size.bytes"),
         copy_max_bytes_per_second=values.integer("remote.log.manager.copy.max.bytes.per.second"),
         copy_quota_window_num=values.integer("remote.log.manager.copy.quota.window.num"),

@@ -23,7 +23,9 @@ from ..tiers.metadata_log import MetadataLog
 from ..tiers.remote_log_manager import RemoteLogManager
 from ..tiers.rules.metadata_records import METADATA_TOPIC
 from ..tiers.segment_copier import SegmentCopier
+from ..tiers.tier_loader import TierLoader
 from ..tiers.tier_reader import TierReader
+from ..tiers.timestamp_search import TimestampSearch
 from ..timing.runtime import Runtime
 
 
@@ -32,6 +34,7 @@ class TierParts:
     metadata: MetadataLog
     manager: RemoteLogManager
     reader: TierReader
+    search: TimestampSearch
     executors: tuple[ThreadPoolExecutor, ...]
 
     async def close(self) -> None:
@@ -100,15 +103,24 @@ def wire_tier(
         monotonic_ms=runtime.monotonic_ms,
         random=runtime.random,
     )
-    reader = TierReader(
+    loader = TierLoader(
         store,
-        log,
         reading,
         pending_max=tier.reader_max_pending_tasks,
         index_bytes_max=lambda: configs.node_config.tier.index_file_cache_total_size_bytes,
         quota=fetch_quota,
-        max_wait_ms=lambda: configs.node_config.tier.fetch_max_wait_ms,
         on_loaded=partitions.complete_fetches,
+        loop=runtime.loop,
+        monotonic_ms=runtime.monotonic_ms,
+    )
+    reader = TierReader(loader, log, max_wait_ms=lambda: configs.node_config.tier.fetch_max_wait_ms)
+    search = TimestampSearch(
+        store,
+        log,
+        reading,
+        searches_max=max(1, tier.reader_threads // 2),
+        timeout_ms=lambda: configs.node_config.tier.list_offsets_timeout_ms,
+        quota=fetch_quota,
         loop=runtime.loop,
         monotonic_ms=runtime.monotonic_ms,
     )
@@ -123,7 +135,7 @@ def wire_tier(
         loop=runtime.loop,
         steady_clock_ms=runtime.steady_clock_ms,
     )
-    return TierParts(metadata=log, manager=manager, reader=reader, executors=(copying, reading))
+    return TierParts(metadata=log, manager=manager, reader=reader, search=search, executors=(copying, reading))
 
 
 def _confirmation(controller: ControllerChannel) -> Callable[[], Awaitable[None]]:

@@ -308,7 +308,7 @@ def wire_broker(
             files=files,
             peer_log=peer_log,
             telemetry=telemetry,
-            tier=lambda: None if tier is None else tier.reader,
+            tier=lambda: None if tier is None else tier.search,
             runtime=runtime,
         )
     )

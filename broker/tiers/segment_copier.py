@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from random import Random
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -77,7 +78,8 @@ class SegmentCopier:
     async def copy(self, partition: Partition, segment: Segment, epoch: LeaderEpoch) -> None:
         """As the leader of `epoch`. TierError, KafkaError, OSError: the next call for the segment goes on with it.
 
-        While it waits for its quota the segment may go, or the leadership: then it does nothing.
+        While it waits for its quota the segment may go, or the leadership: then it does nothing. A copy whose upload
+        ends after the leadership is not finished: records may have been cut off meanwhile.
         """
         log, counters = partition.log, partition.counters
         await self._wait_for_quota()
@@ -97,7 +99,14 @@ class SegmentCopier:
             began_ms = self._monotonic_ms()
             await self._loop.run_in_executor(self._executor, _upload, self._store, remote, source)
             self._quota.record(source.size_bytes, self._monotonic_ms())
-            await self._update(remote, SegmentState.COPY_SEGMENT_FINISHED)
+            if not leads(partition, epoch) or partition.log is not log:
+                # The next leader copies the same records, and deletes this copy once it has.
+                await self._metadata.catch_up(remote.partition.topic_id, remote.partition.partition_index)
+                await self._delete_if_given_up(remote)
+                return
+            await self._metadata.publish([self._changed(remote, SegmentState.COPY_SEGMENT_FINISHED)])
+            if await self._delete_if_given_up(remote):
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another leader has given this copy up")
         except BadBatch as bad:
             # Replicas would drop their own intact records for this copy.
             counters.failed_remote_copies += 1
@@ -122,10 +131,7 @@ class SegmentCopier:
         """Of one partition. TierError, KafkaError: what is left is in a state from which the next call goes on."""
         started = [self._changed(one, SegmentState.DELETE_SEGMENT_STARTED) for one in segments]
         await self._metadata.publish(started)
-        keys = [
-            key_of(*one.partition, one.start_offset, one.id) for one in segments for key_of in (log_key, indexes_key)
-        ]
-        await self._loop.run_in_executor(self._executor, self._store.delete, keys)
+        await self._loop.run_in_executor(self._executor, self._store.delete, _keys_of(segments))
         await self._metadata.publish([self._changed(one, SegmentState.DELETE_SEGMENT_FINISHED) for one in segments])
 
     async def delete_strays(self, partition: TierPartition) -> None:
@@ -140,12 +146,7 @@ class SegmentCopier:
         log = partition.log
         end_offset = log.segment_end_offset(segment)
         key = tier_partition_of(partition)
-        begun = self._unfinished.get(key)
-        if begun is not None and (begun.start_offset, begun.end_offset) == (segment.base_offset, end_offset - 1):
-            known = self._metadata.segments_of(key.topic_id, key.partition_index).get(begun.id)
-            if known is None or known.state is SegmentState.COPY_SEGMENT_STARTED:
-                return begun
-        remote = self._unfinished[key] = RemoteSegment(
+        remote = RemoteSegment(
             partition=key,
             id=UUID(int=self._random.getrandbits(128), version=4),
             start_offset=segment.base_offset,
@@ -158,16 +159,29 @@ class SegmentCopier:
             state=SegmentState.COPY_SEGMENT_STARTED,
             has_aborted_transactions=has_aborted,
         )
+        begun = self._unfinished.get(key)
+        if begun is not None and replace(begun, id=remote.id, event_ms=remote.event_ms) == remote:
+            known = self._known(begun)
+            if known is None or known.state is SegmentState.COPY_SEGMENT_STARTED:
+                return begun
+        self._unfinished[key] = remote
         return remote
 
-    async def _update(self, segment: RemoteSegment, state: SegmentState) -> None:
-        await self._metadata.publish([self._changed(segment, state)])
-        known = self._metadata.segments_of(segment.partition.topic_id, segment.partition.partition_index).get(
-            segment.id
-        )
-        if known is None or known.state is not state:
-            # Another leader has begun to delete this copy.
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another leader has given this copy up")
+    def _known(self, segment: RemoteSegment) -> RemoteSegment | None:
+        key = segment.partition
+        return self._metadata.segments_of(key.topic_id, key.partition_index).get(segment.id)
+
+    async def _delete_if_given_up(self, segment: RemoteSegment) -> bool:
+        """Whether another leader has begun to delete this copy: parts of it may have come after that. TierError.
+
+        Where none has, and one does later, it finds all of the copy.
+        """
+        known = self._known(segment)
+        if known is not None and known.state in (SegmentState.COPY_SEGMENT_STARTED, SegmentState.COPY_SEGMENT_FINISHED):
+            return False
+        self._unfinished.pop(segment.partition, None)
+        await self._loop.run_in_executor(self._executor, self._store.delete, _keys_of([segment]))
+        return True
 
     def _changed(self, segment: RemoteSegment, state: SegmentState) -> SegmentUpdate:
         return SegmentUpdate(
@@ -194,6 +208,10 @@ def _upload(store: TierStore, remote: RemoteSegment, source: _Source) -> None:
     place = (*remote.partition, remote.start_offset, remote.id)
     store.put(indexes_key(*place), pack_parts(parts))
     store.put(log_key(*place), _pieces(source.file, remote))
+
+
+def _keys_of(segments: Sequence[RemoteSegment]) -> list[str]:
+    return [key_of(*one.partition, one.start_offset, one.id) for one in segments for key_of in (log_key, indexes_key)]
 
 
 def _delete_all(store: TierStore, prefix: str) -> None:

@@ -40,6 +40,11 @@ class TieredIndexes:
         slot = bisect_right(self._offsets, offset - self._base_offset) - 1
         return 0 if slot < 0 else self._positions[slot]
 
+    def last_position_before(self, position: int) -> int:
+        """The last one below `position` where a batch is known to begin."""
+        slot = bisect_left(self._positions, position) - 1
+        return 0 if slot < 0 else self._positions[slot]
+
     def offset_before(self, timestamp_ms: int) -> int:
         """An offset before which every record has a smaller timestamp."""
         slot = bisect_left(self._timestamps, timestamp_ms) - 1

@@ -118,7 +118,7 @@ ABSENT: Final = (
     ),
     Absent(
         mbeans=("kafka.server:type=DelayedRemoteListOffsetsMetrics,name=*",),
-        reason="A search of the tier by timestamp ends when the store has answered, or failed.",
+        reason='`kafka_network_requestmetrics_errors_total{request="ListOffsets",error="REQUEST_TIMED_OUT"}` has them.',
     ),
     Absent(
         mbeans=("kafka.server:type=DelayedFetchMetrics,name=ExpiresPerSec",),

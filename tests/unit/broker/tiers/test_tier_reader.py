@@ -21,7 +21,9 @@ from penstock.broker.replication.rules.replication_quota import ReplicationQuota
 from penstock.broker.tiers.metadata_log import MetadataLog
 from penstock.broker.tiers.rules.remote_segment import RemoteSegment, SegmentState, SegmentUpdate, TierPartition
 from penstock.broker.tiers.rules.remote_segments import RemoteSegments
+from penstock.broker.tiers.tier_loader import TierLoader
 from penstock.broker.tiers.tier_reader import TierRead, TierReader
+from penstock.broker.tiers.timestamp_search import TimestampSearch
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import LeaderEpoch, NodeId, TopicId
@@ -66,16 +68,29 @@ class Tiered:
         self.is_everything_known = True
         self.topic_id, self.index = PARTITION.topic_id, PARTITION.partition_index
         self.counters = TopicCounters()
-        self.reader = TierReader(
+        executor = ThreadPoolExecutor(1)
+        quota = ReplicationQuota(window_count=11, window_ms=1000)
+        loop = asyncio.get_running_loop()
+        loader = TierLoader(
             self.tier,
-            cast("MetadataLog", self),
-            ThreadPoolExecutor(1),
+            executor,
             pending_max=10,
             index_bytes_max=lambda: PLENTY,
-            quota=ReplicationQuota(window_count=11, window_ms=1000),
-            max_wait_ms=lambda: 1,
+            quota=quota,
             on_loaded=lambda _partition: None,
-            loop=asyncio.get_running_loop(),
+            loop=loop,
+            monotonic_ms=lambda: 0,
+        )
+        metadata = cast("MetadataLog", self)
+        self.reader = TierReader(loader, metadata, max_wait_ms=lambda: 1)
+        self.search = TimestampSearch(
+            self.tier,
+            metadata,
+            executor,
+            searches_max=1,
+            timeout_ms=lambda: 1,
+            quota=quota,
+            loop=loop,
             monotonic_ms=lambda: 0,
         )
 
@@ -170,7 +185,7 @@ def test_records_of_a_dead_lineage_are_not_given_away() -> None:
         assert found.aborted == [(PRODUCER_ID + 1, 4)]
         assert batches(await tiered.read(6)) == [(offset, 6) for offset in range(6, 12)]
         assert batches(await tiered.read(3, max_bytes=1)) == [(3, 5)]
-        by_time = await tiered.reader.find_by_timestamp(tiered.partition, 8)
+        by_time = await tiered.search.find_by_timestamp(tiered.partition, 8)
         assert by_time is not None
         assert (by_time.offset, by_time.leader_epoch) == (8, 6)
 

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 import pytest
 from kio.schema.alter_replica_log_dirs.v2.request import (
@@ -24,11 +25,11 @@ from kio.schema.incremental_alter_configs.v1.request import (
 )
 from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
 from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from kio.schema.list_offsets.v11.response import ListOffsetsResponse
+from kio.schema.list_offsets.v11.response import ListOffsetsPartitionResponse, ListOffsetsResponse
 from kio.schema.types import BrokerId, ProducerId, TopicName
 from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from kio.schema.write_txn_markers.v2.response import WriteTxnMarkersResponse
-from kio.static.primitive import i8, i16, i32, i64
+from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from memory_node import MINUTE, World, create_topic, describe, produce, run
 from memory_tier import MemoryTier
 from open_transactions import HANGING_PRODUCER_ID, leave_open
@@ -39,9 +40,11 @@ from penstock.broker.node import tier_wiring
 from penstock.broker.node.server import Node
 from penstock.broker.tiers import segment_copier
 from penstock.broker.tiers.rules.metadata_records import METADATA_TOPIC
+from penstock.broker.tiers.rules.remote_segment import SegmentState, SegmentUpdate
 from penstock.client.connection import Connection, connect
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.errors import ConfigError, ErrorCode
+from penstock.protocol.ids import NodeId
 from penstock.protocol.messages import kio_error
 from penstock.storage.log.log import Log
 
@@ -169,6 +172,20 @@ async def offset_for(connection: Connection, timestamp: int) -> int:
     return int(found.offset)
 
 
+async def search(connection: Connection, timestamp: int, timeout_ms: int) -> ListOffsetsPartitionResponse:
+    wanted = ListOffsetsPartition(partition_index=i32(0), timestamp=i64(timestamp))
+    response = await connection.call(
+        ListOffsetsRequest(
+            replica_id=BrokerId(-1),
+            isolation_level=i8(0),
+            topics=(ListOffsetsTopic(name=TopicName(TOPIC), partitions=(wanted,)),),
+            timeout=i32Timedelta.parse(timedelta(milliseconds=timeout_ms)),
+        )
+    )
+    assert isinstance(response, ListOffsetsResponse)
+    return response.topics[0].partitions[0]
+
+
 async def alter(connection: Connection, **configs: str) -> ErrorCode:
     changes = tuple(
         AlterableConfig(name=name.replace("_", "."), config_operation=i8(0), value=value)
@@ -248,6 +265,118 @@ def test_a_fetch_waits_for_the_tier_no_longer_than_it_is_to(tier: MemoryTier) ->
             finally:
                 answers.set()
             assert await read_offsets(connection, 0, 7) == list(range(7))
+
+    run(scenario)
+
+
+def test_a_search_by_timestamp_waits_for_the_tier_no_longer_than_it_is_to(tier: MemoryTier) -> None:
+    """KIP-1075: as the request says, or the broker's configuration."""
+    world = TieredWorld(tier, remote_list_offsets_request_timeout_ms="50")
+    answers = threading.Event()
+
+    def wait(call: str, _key: str) -> bool:
+        if call == "get":
+            answers.wait()
+        return False
+
+    async def scenario() -> None:
+        async with world.tiered(2, **ONE_SEGMENT) as (node, connection):
+            await loop_until(lambda: log_of(node).local_log_start_offset == 6, "local retention")
+            tier.fails = wait
+            try:
+                for timeout_ms in (0, 20):
+                    assert (await search(connection, 0, timeout_ms)).error_code == kio_error(
+                        ErrorCode.REQUEST_TIMED_OUT
+                    )
+            finally:
+                answers.set()
+            found = await search(connection, 0, 60_000)
+            assert (found.error_code, found.offset) == (kio_error(ErrorCode.NONE), 0)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("leads_on", [True, False])
+def test_an_upload_that_ends_after_its_deletion_leaves_nothing_behind(
+    tier: MemoryTier, monkeypatch: pytest.MonkeyPatch, leads_on: bool
+) -> None:
+    """Another leader gave the copy up meanwhile, and this one is told only when it finishes it, or leads no more."""
+    world = TieredWorld(tier)
+    is_leader = True
+    does_lead = segment_copier.leads
+    monkeypatch.setattr(segment_copier, "leads", lambda *args: is_leader and does_lead(*args))
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        async with world.running() as (node, connection):
+            assert node.parts.tier is not None
+            metadata = node.parts.tier.metadata
+            late: list[str] = []
+
+            async def give_up(key: str) -> None:
+                nonlocal is_leader
+                is_leader = leads_on
+                partition = node.parts.partitions.find(TOPIC, 0)
+                assert partition is not None
+                (copy,) = metadata.segments_of(partition.topic_id, 0)
+                for state in (SegmentState.DELETE_SEGMENT_STARTED, SegmentState.DELETE_SEGMENT_FINISHED):
+                    update = SegmentUpdate(
+                        partition=copy.partition, id=copy.id, broker_id=NodeId(7), event_ms=0, state=state
+                    )
+                    await metadata.publish([update])
+                tier.objects.clear()
+                late.append(key)
+
+            def end_late(call: str, key: str) -> bool:
+                if call == "put" and key.endswith(".log") and not late:
+                    asyncio.run_coroutine_threadsafe(give_up(key), loop).result(10)
+                return False
+
+            tier.fails = end_late
+            await world.fill(connection, 1)
+            await loop_until(lambda: ("delete", late[0]) in tier.calls if late else False, "the end of the late one")
+            is_leader = True
+            await loop_until(lambda: tier.logs() == [0], "a copy")
+            assert late[0] not in tier.objects
+            assert len(tier.objects) == 2
+
+    is_leader = True
+    run(scenario)
+
+
+def test_an_upload_that_ends_after_the_leadership_is_not_finished(
+    tier: MemoryTier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log may have been cut meanwhile, in another epoch."""
+    world = TieredWorld(tier)
+    is_leader = True
+    does_lead = segment_copier.leads
+    monkeypatch.setattr(segment_copier, "leads", lambda *args: is_leader and does_lead(*args))
+
+    def lose_leadership(call: str, key: str) -> bool:
+        nonlocal is_leader
+        if call == "put" and key.endswith(".log") and ("put", key) not in tier.calls[:-1]:
+            is_leader = False
+        return False
+
+    async def scenario() -> None:
+        async with world.running() as (node, connection):
+            assert node.parts.tier is not None
+            tier.fails = lose_leadership
+            await world.fill(connection, 1)
+            await loop_until(lambda: tier.logs() == [0], "an upload")
+            nonlocal is_leader
+            partition = node.parts.partitions.find(TOPIC, 0)
+            assert partition is not None
+            metadata = node.parts.tier.metadata
+            for _ in range(3):
+                await metadata.catch_up(partition.topic_id, 0)
+            (copy,) = metadata.segments_of(partition.topic_id, 0)
+            assert copy.state is SegmentState.COPY_SEGMENT_STARTED
+            assert log_of(node).tiered_end_offset == 0
+            is_leader = True
+            await loop_until(lambda: log_of(node).tiered_end_offset == 3, "the copy")
+            assert len(tier.objects) == 2, "the same copy"
 
     run(scenario)
 
