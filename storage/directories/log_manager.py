@@ -1,20 +1,16 @@
 """The logs of this node, in its log directories. Kafka: `LogManager`.
 
 Order of use: `load` (opens every log), then `get_or_create`, `delete` and so on, `close`. All on the loop's thread.
-An error of the disk takes its log directory offline, and the logs in it; the process goes on. Errors that say nothing
-about the disk as a whole, a full disk above all, only refuse what met them (`disk_errors.py`). What needs time and
-repetition is done by `log_housekeeping`.
+Opening is `LogOpening`'s, and what an error of the disk does to its log directory `DirectoryFailures`'. What needs time
+and repetition is done by `log_housekeeping`.
 """
 
 import asyncio
 import logging
 from asyncio import AbstractEventLoop
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import replace
 from errno import EIO
-from functools import partial
 from random import Random
 from typing import Final
 from uuid import UUID
@@ -22,38 +18,31 @@ from uuid import UUID
 from ...protocol.errors import CorruptData
 from ...protocol.ids import NO_BROKER_EPOCH, BrokerEpoch, TopicId
 from ..disk.files import Files
-from ..disk.rules.disk_errors import ClosedError, ReadError, is_passing, leaves_directory_usable
+from ..disk.rules.disk_errors import ClosedError, is_passing
 from ..disk.shielded_call import run_unbroken
 from ..log.log import DEFAULT_PRODUCER_ID_EXPIRATION_MS, Log
 from ..log.rules.config import LogConfig
 from ..log.rules.producer_entry import ProducerEntry
 from ..log.rules.tiered_history import TieredHistory
 from .directory_choice import DirectoryChoice
+from .directory_failures import DirectoryFailures
 from .future_log import FutureLog
 from .future_logs import FutureLogs
 from .log_closing import close_logs, write_down_closed
-from .log_directories import LogDirectories, check_supplies
+from .log_directories import LogDirectories
 from .log_directory import LogDirectory
-from .log_loading import (
-    FoundFolders,
-    LogFolder,
-    OpenSettings,
-    PostponedLog,
-    find_folders,
-    look_into,
-    open_logs,
-)
+from .log_loading import OpenSettings
+from .log_opening import LogOpening, being_repaired
 from .offline_logs import OfflineLogs
+from .online_logs import OnlineLogs
+from .removed_folders import RemovedFolders
 from .rules.checkpoints import TopicPartition
-from .rules.folder_names import FolderKind, RemovedFolder, folder_name, moved_folder_name
-from .rules.interrupted_moves import FoundFolder
+from .rules.folder_names import FolderKind, RemovedFolder, folder_name
 
 logger = logging.getLogger(__name__)
 
-# Logs that are opened or closed by one job of the executor.
+# Logs that are closed by one job of the executor.
 _LOGS_PER_JOB: Final = 50
-# A full disk refuses every append; the log says so this often.
-_COMPLAINT_INTERVAL_MS: Final = 10_000
 
 
 class LogManager:
@@ -73,27 +62,38 @@ class LogManager:
         `on_directory_failure` is told the path of a log directory right after its logs have left `logs`.
         """
         self.directories = directories
-        self.default_config = LogConfig() if default_config is None else default_config
-        self.on_directory_failure = on_directory_failure
-        # Folders to remove, oldest first: housekeeping takes them.
-        self.removed_folders: deque[RemovedFolder] = deque()
         self._files = files
         self._random = random
         self._steady_clock_ms = steady_clock_ms
         self._producer_id_expiration_ms = producer_id_expiration_ms
-        self._logs: dict[str, dict[int, Log]] = {}
-        # By the path of the directory.
-        self._log_counts: Counter[str] = Counter()
-        self.directory_choice = DirectoryChoice(self.directories, lambda path: self._log_counts[path])
+        self._online = OnlineLogs()
+        self.directory_choice = DirectoryChoice(directories, self._online.count_in)
         self.offline = OfflineLogs()
         self.futures = FutureLogs(files)
-        # Directories in which a log was moved aside: until they are synced, a loss of power may bring the folder back.
-        self._moved_in: set[str] = set()
-        # Of `load`. A log that is postponed since then and deleted meanwhile is moved aside by `delete`.
-        self._is_stray: Callable[[str, int, TopicId | None], bool] = lambda *_: False
+        self._failures = DirectoryFailures(
+            directories,
+            self._online,
+            self.offline,
+            self.futures,
+            steady_clock_ms=steady_clock_ms,
+            on_directory_failure=on_directory_failure,
+        )
+        self._removed = RemovedFolders(files, self._failures, random)
+        self._opening = LogOpening(
+            files,
+            directories,
+            self._online,
+            self.offline,
+            self.futures,
+            self._removed,
+            self._failures,
+            settings_of=self._open_settings,
+            truncate=self.truncate,
+            limit_cleaned_ends=self.limit_cleaned_ends,
+            delete_delay_ms=(default_config or LogConfig()).file_delete_delay_ms,
+        )
         # Where the last try to make a log failed.
         self._half_made: dict[TopicPartition, LogDirectory] = {}
-        self._last_complaint_ms: dict[str, int] = {}
         self._is_loaded = False
         self._is_closed = False
 
@@ -107,76 +107,25 @@ class LogManager:
         is_stray: Callable[[str, int, TopicId | None], bool],
         assigned_directory: Callable[[TopicPartition], UUID | None] = lambda _: None,
     ) -> None:
-        """Open every log, recovering those of directories that were not closed; settle what moves have left.
-
-        Folders of partitions for which `is_stray` holds are renamed to `….-stray`: they are kept, but not opened. So
-        are those with records that name no topic id: they may be of a deleted topic of the same name.
-        `assigned_directory` is where the metadata have a replica of this node. ConfigError when two directories have a
-        log of the same partition and nothing tells which one is right, or descriptors or memory are short.
-        """
-        self._is_stray = is_stray
-        found: dict[LogDirectory, FoundFolders] = {}
-        for directory in self.directories:
-            if directory.is_online:
-                try:
-                    folders = await run_unbroken(loop, find_folders, self._files, directory)
-                    folders.logs[:] = self._without_strays(directory, folders.logs, is_stray)
-                    found[directory] = folders
-                except OSError as error:
-                    check_supplies(directory, error)
-                    self._fail(directory, error)
-        await self._settle_moves(loop, found, assigned_directory)
-        for folders in found.values():
-            for folder in folders.deleted:
-                self.remove_later(folder.path, self.default_config.file_delete_delay_ms)
-        await asyncio.gather(
-            *(self._load_directory(loop, one, folders.logs, config_of) for one, folders in found.items())
-        )
+        """`LogOpening.load`."""
+        await self._opening.load(loop, config_of=config_of, is_stray=is_stray, assigned_directory=assigned_directory)
         self._is_loaded = True
 
-    async def _settle_moves(
-        self,
-        loop: AbstractEventLoop,
-        found: dict[LogDirectory, FoundFolders],
-        assigned_directory: Callable[[TopicPartition], UUID | None],
-    ) -> None:
-        def move_aside(folder: FoundFolder, kind: FolderKind) -> None:
-            path = self._move_aside(folder.path, *folder.key, kind, None)
-            if path is not None and kind is FolderKind.DELETED:
-                self.remove_later(path, self.default_config.file_delete_delay_ms)
-
-        for folders in found.values():
-            for future in list(folders.futures):
-                if self._is_stray(*future.key, future.topic_id):
-                    folders.futures.remove(future)
-                    move_aside(future, FolderKind.DELETED)
-        failures = await run_unbroken(
-            loop,
-            partial(
-                self.futures.settle_found,
-                found,
-                assigned_directory=assigned_directory,
-                has_offline_directory=len(self.directories.online) < len(self.directories),
-                move_aside=move_aside,
-            ),
-        )
-        for directory, error in failures:
-            check_supplies(directory, error)
-            self._fail(directory, error)
-        for key, path in self.futures.incomplete.items():
-            self.offline.fail(key, OSError(EIO, f"the log is missing, and its copy {path} may be incomplete"))
+    async def open_postponed(self, loop: AbstractEventLoop) -> None:
+        """Open what could not be opened at `load`, and what is being repaired: then `get_or_create` finds it."""
+        await self._opening.open_postponed(loop)
 
     # The logs
 
     @property
     def logs(self) -> Iterator[Log]:
-        return (log for partitions in self._logs.values() for log in partitions.values())
+        return iter(self._online)
 
     def logs_in(self, directory: LogDirectory) -> list[Log]:
-        return [log for log in self.logs if log.directory.startswith(directory.path + "/")]
+        return self._online.in_directory(directory)
 
     def get(self, topic: str, partition: int) -> Log | None:
-        return self._logs.get(topic, {}).get(partition)
+        return self._online.get(topic, partition)
 
     def get_or_create(
         self,
@@ -211,9 +160,7 @@ class LogManager:
             raise OSError(EIO, f"the log of {folder_name(*key)} was begun in {directory.path}, which is offline")
         self._half_made[key] = directory
         try:
-            for path in sorted(self._moved_in):
-                self._files.sync_directory(path)
-                self._moved_in.remove(path)
+            self._removed.sync()
             directory.forget_absent(key, lambda other: self.get(*other) is not None)
             log = Log.open(
                 self._files,
@@ -232,7 +179,7 @@ class LogManager:
             self.on_error(directory.path, error)
             raise
         del self._half_made[key]
-        self._add(log)
+        self._online.add(log)
         return log
 
     def set_producer_id_expiration(self, expiration_ms: int) -> None:
@@ -244,7 +191,7 @@ class LogManager:
             log.producers.expiration_ms = expiration_ms
 
     def update_config(self, topic: str, config: LogConfig) -> None:
-        for log in self._logs.get(topic, {}).values():
+        for log in self._online.of_topic(topic):
             log.config = config
 
     def truncate(self, offsets: Mapping[Log, int]) -> None:
@@ -308,23 +255,13 @@ class LogManager:
             if self.offline.is_retried(key) or not has_folder:
                 return False
             self.delete(topic, partition)
-            self.offline.refuse(key, _being_repaired(key), is_new=False)
+            self.offline.refuse(key, being_repaired(key), is_new=False)
             return True
-        directory = self.directories.directory_of(log.directory)
-        assert directory is not None, "logs are in log directories"
         if log.damage is not None:
             damage_offset = log.damage.offset
         if damage_offset is None:
             return False
-        directory.limit_recovery_points({key: log.segment_base_offset_of(damage_offset)})
-        directory.limit_cleaned_ends({key: damage_offset})
-        self._forget(topic, partition)
-        log.close_files()
-        directory.unopened.add(key)
-        folder = LogFolder(path=log.directory, topic=topic, partition=partition, topic_id=log.topic_id)
-        settings = self._open_settings({topic: log.config}, is_clean=False)
-        postponed = PostponedLog(directory=directory, folder=folder, settings=settings, cut_offset=damage_offset)
-        self.offline.postpone(key, _being_repaired(key), postponed)
+        self._opening.reopen(log, damage_offset)
         return True
 
     def delete(self, topic: str, partition: int) -> None:
@@ -335,17 +272,11 @@ class LogManager:
         self._check_open()
         self.futures.end((topic, partition))
         log = self._forget(topic, partition)
-        for directory in self.directories:
-            if directory.is_online and (topic, partition) in directory.unopened:
-                directory.unopened.remove((topic, partition))
-                folder = f"{directory.path}/{folder_name(topic, partition)}"
-                folder = self.futures.incomplete.pop((topic, partition), folder)
-                path = self._move_aside(folder, topic, partition, FolderKind.STRAY, None)
-                logger.warning("Log is renamed: partition=%s path=%s", folder_name(topic, partition), path)
+        self._opening.set_unopened_aside(topic, partition)
         if log is not None:
-            path = self._move_aside(log.directory, topic, partition, FolderKind.DELETED, log)
+            path = self._removed.move_aside(log.directory, topic, partition, FolderKind.DELETED, log)
             if path is not None:
-                self.remove_later(path, log.config.file_delete_delay_ms)
+                self._removed.remove_later(path, log.config.file_delete_delay_ms)
         self._remove_half_made(topic, partition)
 
     def _remove_half_made(self, topic: str, partition: int) -> None:
@@ -353,9 +284,9 @@ class LogManager:
         directory = self._half_made.pop((topic, partition), None)
         folder = "" if directory is None else f"{directory.path}/{folder_name(topic, partition)}"
         if directory is not None and directory.is_online and self._files.exists(folder):
-            path = self._move_aside(folder, topic, partition, FolderKind.DELETED, None)
+            path = self._removed.move_aside(folder, topic, partition, FolderKind.DELETED)
             if path is not None:
-                self.remove_later(path, 0)
+                self._removed.remove_later(path, 0)
 
     def replace(self, log: Log, future: FutureLog) -> str | None:
         """The copy becomes the log, in its own directory, and `log` a folder to remove: its path, None when its
@@ -366,7 +297,7 @@ class LogManager:
         future.log.become(f"{future.directory.path}/{log.name}", log)
         self.futures.complete(future.key)
         self._forget(log.topic, log.partition)
-        self._add(future.log)
+        self._online.add(future.log)
         path = f"{log.directory.rpartition('/')[0]}/{log.name}.{future.unique_id}{FolderKind.DELETED.value}"
         try:
             log.rename_directory(path)
@@ -378,21 +309,24 @@ class LogManager:
 
     def discard(self, path: str, topic: str, partition: int) -> None:
         """A copy is of no use any more."""
-        moved = self._move_aside(path, topic, partition, FolderKind.DELETED, None)
+        moved = self._removed.move_aside(path, topic, partition, FolderKind.DELETED)
         if moved is not None:
-            self.remove_later(moved, 0)
+            self._removed.remove_later(moved, 0)
+
+    def remove_later(self, path: str, delay_ms: int) -> None:
+        """A folder `….-delete`, by housekeeping."""
+        self._removed.remove_later(path, delay_ms)
+
+    @property
+    def removed_folders(self) -> deque[RemovedFolder]:
+        """Folders to remove, oldest first: housekeeping takes them."""
+        return self._removed.due
 
     # Failing
 
     def on_error(self, path: str, error: OSError) -> None:
         """`error` came from the disk that has `path`: the log directory goes offline if that says so much."""
-        directory = self.directories.directory_of(path)
-        if directory is None or not directory.is_online:
-            return
-        if leaves_directory_usable(error):
-            self._complain(directory, error)
-        else:
-            self._fail(directory, error)
+        self._failures.on_error(path, error)
 
     # Stopping
 
@@ -417,58 +351,13 @@ class LogManager:
             )
         for future in self.futures:
             future.close_files()
-        self._logs.clear()
-        self._log_counts.clear()
+        self._online.clear()
 
     # Helpers
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise ClosedError("The log directories of this node are closed.")
-
-    def _without_strays(
-        self,
-        directory: LogDirectory,
-        folders: Iterable[LogFolder],
-        is_stray: Callable[[str, int, TopicId | None], bool],
-    ) -> list[LogFolder]:
-        kept: list[LogFolder] = []
-        strays: Counter[str] = Counter()
-        for folder in folders:
-            if folder.has_unidentified_records or is_stray(folder.topic, folder.partition, folder.topic_id):
-                self._move_aside(folder.path, folder.topic, folder.partition, FolderKind.STRAY, None)
-                strays[folder.topic] += 1
-            else:
-                kept.append(folder)
-        for topic, count in strays.items():
-            # The metadata do not have them on this node: the topic was deleted or moved while the node was down.
-            logger.warning("Found stray logs, renamed: topic=%s partitions=%d path=%s", topic, count, directory.path)
-        return kept
-
-    async def _load_directory(
-        self,
-        loop: AbstractEventLoop,
-        directory: LogDirectory,
-        folders: list[LogFolder],
-        config_of: Callable[[str], LogConfig],
-    ) -> None:
-        started = loop.time()
-        for first in range(0, len(folders), _LOGS_PER_JOB):
-            some = folders[first : first + _LOGS_PER_JOB]
-            configs = {folder.topic: config_of(folder.topic) for folder in some}
-            settings = self._open_settings(configs, is_clean=directory.has_clean_shutdown)
-            opened = await run_unbroken(loop, open_logs, self._files, directory, some, settings)
-            for folder, log in zip(some, opened, strict=True):
-                self._register(PostponedLog(directory=directory, folder=folder, settings=settings), log)
-            # Recovery may have cut them.
-            self.limit_cleaned_ends([log for log in opened if isinstance(log, Log) and log.damage is None])
-        logger.info(
-            "Loaded logs: directory=%s logs=%d recovered=%s seconds=%.3f",
-            directory.path,
-            len(folders),
-            not directory.has_clean_shutdown,
-            loop.time() - started,
-        )
 
     def _open_settings(self, configs: Mapping[str, LogConfig], *, is_clean: bool) -> OpenSettings:
         return OpenSettings(
@@ -479,60 +368,9 @@ class LogManager:
             is_clean=is_clean,
         )
 
-    async def open_postponed(self, loop: AbstractEventLoop) -> None:
-        """Open what could not be opened at `load`, and what is being repaired: then `get_or_create` finds it."""
-        for key, postponed in self.offline.postponed().items():
-            opening, log = await self._open_again(loop, postponed)
-            if self.offline.postponed_log(key) is postponed:
-                self.offline.on_reopened(key)
-                opening.directory.unopened.discard(key)
-                if log is not None:
-                    self._register(opening, log)
-                    if isinstance(log, Log) and log.damage is None:
-                        self.limit_cleaned_ends([log])
-
-    async def _open_again(
-        self, loop: AbstractEventLoop, opening: PostponedLog
-    ) -> tuple[PostponedLog, Log | CorruptData | OSError | None]:
-        """None: it was deleted meanwhile, or is a stray, which was not known before."""
-        directory, folder = opening.directory, opening.folder
-        if folder.error is not None:
-            try:
-                folder = await run_unbroken(loop, look_into, self._files, folder.path, folder.topic, folder.partition)
-            except OSError as error:
-                return opening, error
-            if self.offline.postponed_log((folder.topic, folder.partition)) is not opening or (
-                folder.error is None and not self._without_strays(directory, [folder], self._is_stray)
-            ):
-                return opening, None
-            opening = replace(opening, folder=folder)
-        (log,) = await run_unbroken(loop, open_logs, self._files, directory, [folder], opening.settings)
-        return opening, log
-
-    def _register(self, opening: PostponedLog, log: Log | CorruptData | OSError) -> None:
-        directory = opening.directory
-        key = opening.folder.topic, opening.folder.partition
-        if isinstance(log, OSError):
-            self.on_error(directory.path, log)
-        if directory.error is not None:
-            self.offline.fail(key, directory.error)
-        elif isinstance(log, Log):
-            self._add(log)
-            if opening.cut_offset is not None:
-                # A cut that fails leaves a damaged log, which is cut again.
-                with suppress(OSError, CorruptData):
-                    self.truncate({log: opening.cut_offset})
-            if log.damage is not None:
-                logger.error("Log is damaged: partition=%s damage=%s", log.name, log.damage)
-        elif isinstance(log, CorruptData) or (later := opening.after(log)) is None:
-            logger.error("Failed to open log: partition=%s reason=%s", folder_name(*key), log)
-            self.offline.fail(key, OSError(EIO, str(log)))
-            directory.unopened.add(key)
-        else:
-            if later.failed_reads:
-                logger.warning("Failed to open log, retrying: partition=%s reason=%s", folder_name(*key), log)
-            directory.unopened.add(key)
-            self.offline.postpone(key, log, later)
+    def _forget(self, topic: str, partition: int) -> Log | None:
+        self.offline.forget((topic, partition))
+        return self._online.remove(topic, partition)
 
     def _identify(self, log: Log, topic_id: TopicId) -> None:
         try:
@@ -540,60 +378,6 @@ class LogManager:
         except OSError as error:
             self.on_error(log.directory, error)
             raise
-
-    def _add(self, log: Log) -> None:
-        self._logs.setdefault(log.topic, {})[log.partition] = log
-        self._log_counts[log.directory.rpartition("/")[0]] += 1
-
-    def _forget(self, topic: str, partition: int) -> Log | None:
-        self.offline.forget((topic, partition))
-        partitions = self._logs.get(topic, {})
-        log = partitions.pop(partition, None)
-        if log is not None:
-            self._log_counts[log.directory.rpartition("/")[0]] -= 1
-            if not partitions:
-                del self._logs[topic]
-        return log
-
-    def _move_aside(self, path: str, topic: str, partition: int, kind: FolderKind, log: Log | None) -> str | None:
-        """The new path of the folder, or None when the disk fails."""
-        unique_id = UUID(int=self._random.getrandbits(128), version=4)
-        target = f"{path.rpartition('/')[0]}/{moved_folder_name(topic, partition, kind, unique_id)}"
-        try:
-            if log is None:
-                self._files.rename(path, target)
-            else:
-                log.rename_directory(target)
-        except OSError as error:
-            self.on_error(path, error)
-            return None
-        self._moved_in.add(path.rpartition("/")[0])
-        logger.debug("Log is renamed: partition=%s path=%s", folder_name(topic, partition), target)
-        return target
-
-    def remove_later(self, path: str, delay_ms: int) -> None:
-        """A folder `….-delete`, by housekeeping."""
-        self.removed_folders.append(RemovedFolder(path=path, delay_ms=delay_ms))
-
-    def _complain(self, directory: LogDirectory, error: OSError) -> None:
-        now_ms = self._steady_clock_ms()
-        last_ms = self._last_complaint_ms.get(directory.path)
-        if last_ms is None or abs(now_ms - last_ms) >= _COMPLAINT_INTERVAL_MS:
-            self._last_complaint_ms[directory.path] = now_ms
-            logger.error("Error while accessing log directory: path=%s error=%s", directory.path, error)
-
-    def _fail(self, directory: LogDirectory, error: OSError) -> None:
-        if not directory.is_online:
-            return
-        directory.fail(error)
-        logger.error("Stopping serving logs in dir: path=%s error=%s", directory.path, error)
-        for log in self.logs_in(directory):
-            self._forget(log.topic, log.partition)
-            self.offline.fail((log.topic, log.partition), error)
-            log.close_files()
-        self.futures.end_in(directory)
-        if self.on_directory_failure is not None:
-            self.on_directory_failure(directory.path, error)
 
     async def _close_directory(
         self,
@@ -611,8 +395,4 @@ class LogManager:
             if is_passing(error):
                 logger.error("Failed to write clean shutdown file: path=%s error=%s", directory.path, error)
             else:
-                self._fail(directory, error)
-
-
-def _being_repaired(key: TopicPartition) -> OSError:
-    return ReadError(EIO, f"the log of {folder_name(*key)} is being repaired")
+                self._failures.fail(directory, error)
