@@ -9,6 +9,7 @@ from ..disk.rules.throttle import Throttle
 from ..log.index_file import CorruptIndex
 from ..log.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from ..log.rules.aborted_transaction import AbortedTransaction
+from ..log.rules.batch_order import epoch_fault, offsets_fault
 from ..log.rules.closed_segment import ClosedSegment
 from ..log.rules.file_names import LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, segment_file
 from ..log.rules.record_batch import StoredBatch
@@ -39,25 +40,16 @@ class Sources:
         """
         file = self._files.open(segment_file(self._directory, segment.base_offset, LOG))
         next_offset = segment.base_offset
+        end_offset = segment.base_offset + MAX_RELATIVE_OFFSET + 1
         epoch: int = NO_LEADER_EPOCH
         due = 0
         try:
             for batch in scan(file, position, segment.size_bytes if end is None else end, verify=True):
                 header = batch.header
-                last_offset = header.last_offset
-                if not next_offset <= header.base_offset <= last_offset <= segment.base_offset + MAX_RELATIVE_OFFSET:
-                    raise BadBatch(
-                        f"{file.path} at {batch.position}: offsets {header.base_offset} to {last_offset} cannot follow "
-                        f"{next_offset - 1}",
-                        batch.position,
-                    )
-                if header.partition_leader_epoch < epoch:
-                    raise BadBatch(
-                        f"{file.path} at {batch.position}: leader epoch {epoch} is followed by "
-                        f"{header.partition_leader_epoch}",
-                        batch.position,
-                    )
-                next_offset, epoch = last_offset + 1, header.partition_leader_epoch
+                fault = offsets_fault(header, next_offset, end_offset) or epoch_fault(header, epoch)
+                if fault is not None:
+                    raise BadBatch(f"{file.path} at {batch.position}: {fault}", batch.position)
+                next_offset, epoch = header.next_offset, header.partition_leader_epoch
                 yield batch
                 size = header.size_bytes
                 self.read_bytes += size

@@ -16,6 +16,7 @@ from ..disk.files import File, Files
 from ..log.index_file import CorruptIndex
 from ..log.offset_index import MAX_RELATIVE_OFFSET
 from ..log.rules.aborted_transaction import AbortedTransaction
+from ..log.rules.batch_order import epoch_fault, offsets_fault
 from ..log.rules.control_records import read_end_transaction_marker
 from ..log.rules.file_names import LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, segment_file
 from ..log.rules.producer_state import EndTransactionMarker
@@ -38,6 +39,9 @@ class SegmentCheck:
         self._files = files
         self._base_offset = base_offset
         self._next_base = next_base
+        self._end_offset = base_offset + MAX_RELATIVE_OFFSET + 1
+        if next_base is not None:
+            self._end_offset = min(self._end_offset, next_base)
         self._opens_records = opens_records
         self._paths = {
             suffix: segment_file(directory, base_offset, suffix)
@@ -72,37 +76,21 @@ class SegmentCheck:
             self._check_aborted(told, aborted, report)
 
     def _check_place(self, batch: StoredBatch, history: BatchHistory, report: Report) -> None:
-        header, path = batch.header, self._paths[LOG]
+        header = batch.header
         next_offset = self._base_offset if history.next_offset is None else history.next_offset
-        if header.base_offset < max(next_offset, self._base_offset):
-            report.find(
-                path,
-                f"the batch of offsets {header.base_offset} to {header.last_offset} cannot follow offset "
-                f"{max(next_offset, self._base_offset) - 1}",
-                batch.position,
-            )
-        else:
+        if header.base_offset >= next_offset:
             report.totals.missing_offsets += header.base_offset - next_offset
+        faults = [
+            offsets_fault(header, max(next_offset, self._base_offset), self._end_offset),
+            epoch_fault(header, history.epochs[-1][0]) if history.epochs else None,
+        ]
         if header.last_offset_delta < 0 or not 0 <= header.record_count <= header.last_offset_delta + 1:
-            report.find(
-                path,
-                f"{header.record_count} records cannot have the offsets {header.base_offset} to {header.last_offset}",
-                batch.position,
+            faults.append(
+                f"{header.record_count} records cannot have the offsets {header.base_offset} to {header.last_offset}"
             )
-        elif header.last_offset - self._base_offset > MAX_RELATIVE_OFFSET:
-            report.find(path, f"offset {header.last_offset} is too far from the segment's base offset", batch.position)
-        elif self._next_base is not None and header.last_offset >= self._next_base:
-            report.find(
-                path,
-                f"offset {header.last_offset} belongs in the next segment, which begins at {self._next_base}",
-                batch.position,
-            )
-        if history.epochs and header.partition_leader_epoch < history.epochs[-1][0]:
-            report.find(
-                path,
-                f"leader epoch {history.epochs[-1][0]} is followed by {header.partition_leader_epoch}",
-                batch.position,
-            )
+        for fault in faults:
+            if fault is not None:
+                report.find(self._paths[LOG], fault, batch.position)
 
     def _open(self, batch: StoredBatch, report: Report) -> EndTransactionMarker | None:
         header = batch.header

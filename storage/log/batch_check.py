@@ -2,6 +2,7 @@
 
 from ...protocol.ids import NO_LEADER_EPOCH
 from .leader_epochs import LeaderEpochs
+from .rules.batch_order import offsets_fault
 from .segment import Segment
 from .segment_scan import BadBatch, scan
 from .segments import Segments
@@ -52,10 +53,8 @@ def _check_from(
         for batch in scan(segment.file, position, segment.size_bytes, verify=True):
             header = batch.header
             epoch = leader_epochs.epoch_of(header.base_offset)
-            fault = None
-            if not next_offset <= header.base_offset <= header.last_offset < end_offset:
-                fault = f"offsets {header.base_offset} to {header.last_offset} are not in [{next_offset}, {end_offset})"
-            elif epoch is not None and header.partition_leader_epoch not in (epoch, NO_LEADER_EPOCH):
+            fault = offsets_fault(header, next_offset, end_offset)
+            if fault is None and epoch is not None and header.partition_leader_epoch not in (epoch, NO_LEADER_EPOCH):
                 fault = f"leader epoch {header.partition_leader_epoch} at offset {header.base_offset} is not {epoch}"
             if fault is not None:
                 raise BadBatch(f"{path} at {batch.position}: {fault}", batch.position)

@@ -31,6 +31,7 @@ from .leader_epochs import LeaderEpochs
 from .offset_index import MAX_RELATIVE_OFFSET
 from .producer_snapshots import ProducerSnapshots
 from .replay import replay_batch, replay_segments
+from .rules.batch_order import epoch_fault, offsets_fault
 from .rules.config import LogConfig
 from .rules.file_names import (
     INDEX_SUFFIXES,
@@ -371,11 +372,8 @@ def _recover_segment(log: LoadedLog, segment: Segment, walk: _Walk) -> None:
             if not next_offset <= base_offset <= last_offset <= last_possible:
                 if next_offset <= base_offset <= last_offset and not is_beyond(header, next_offset, None):
                     raise overflow(segment.file.path, batch.position, segment.base_offset, last_offset)
-                raise BadBatch(
-                    f"{segment.file.path} at {batch.position}: offsets {base_offset} to {last_offset} cannot follow "
-                    f"{next_offset - 1}",
-                    batch.position,
-                )
+                fault = offsets_fault(header, next_offset, last_possible + 1)
+                raise BadBatch(f"{segment.file.path} at {batch.position}: {fault}", batch.position)
             epoch = header.partition_leader_epoch
             if epoch != walk.epoch:
                 _on_epoch(segment, batch, walk, next_offset)
@@ -401,7 +399,8 @@ def _on_epoch(segment: Segment, batch: StoredBatch, walk: _Walk, next_offset: in
     if walk.newer is not None and header.base_offset >= walk.newer.offset:
         raise BadBatch(f"{segment.file.path} at {batch.position}: {walk.newer}", batch.position)
     if NO_LEADER_EPOCH < epoch < walk.epoch:
-        reason = f"leader epoch {walk.epoch} is followed by {epoch} at offset {header.base_offset}"
+        reason = epoch_fault(header, walk.epoch)
+        assert reason is not None, "it is lower"
         if next_offset == walk.first_end:
             raise _NewerEpochError(reason, walk.first_offset)
         raise BadBatch(f"{segment.file.path} at {batch.position}: {reason}", batch.position)

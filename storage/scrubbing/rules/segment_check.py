@@ -6,6 +6,7 @@ from itertools import pairwise
 from ....protocol.batches import NO_TIMESTAMP, BatchHeader
 from ....protocol.ids import NO_LEADER_EPOCH
 from ...log.rules.aborted_transaction import AbortedTransaction
+from ...log.rules.batch_order import epoch_fault, offsets_fault
 from ...log.rules.producer_state import EndTransactionMarker
 
 
@@ -31,13 +32,14 @@ class BatchOrder:
     def fault(self, header: BatchHeader, next_offset: int, end_offset: int) -> tuple[int, str] | None:
         """The offset of the batch that is damaged, this one or the one before, and why; this one is at or behind
         `next_offset`, and ends before `end_offset`."""
-        base_offset, last_offset = header.base_offset, header.last_offset
-        if not next_offset <= base_offset <= last_offset < end_offset:
-            return next_offset, f"offsets {base_offset} to {last_offset} cannot be in [{next_offset}, {end_offset})"
-        epoch = header.partition_leader_epoch
+        reason = offsets_fault(header, next_offset, end_offset)
+        if reason is not None:
+            return next_offset, reason
+        base_offset, epoch = header.base_offset, header.partition_leader_epoch
         if epoch != self.epoch:
-            if epoch < self.epoch and self._doubted is None:
-                return base_offset, f"leader epoch {self.epoch} is followed by {epoch} at offset {base_offset}"
+            reason = epoch_fault(header, self.epoch)
+            if reason is not None and self._doubted is None:
+                return base_offset, reason
             self.epoch = epoch
             if epoch >= 0:
                 self.epochs.append((epoch, base_offset))
