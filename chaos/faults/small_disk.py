@@ -74,6 +74,26 @@ class SmallDisk:
         """Give back what `fill` took."""
         self._ballast.unlink(missing_ok=True)
 
+    def make_read_only(self) -> None:
+        """As ext4 makes itself read-only when it finds an error, under files that are open for writing.
+
+        What was not written back is lost, as by a loss of power. Raises SmallDiskUnavailableError.
+        """
+        assert self._kind == "ext4", "other file systems refuse while files are open"
+        self._run("mount", "-o", "remount,abort", str(self.path))
+
+    def repair(self) -> None:
+        """Check a disk that is read-only, and make it writable again, once no process uses it. Raises ClusterError."""
+        if not clock.wait_until(self._is_unmounted, timeout_s=_UNMOUNT_TIMEOUT_S, interval_s=0.1):
+            raise ClusterError(f"{self.path} is still in use and stays mounted")
+        # 1 of e2fsck is "errors corrected".
+        checked = subprocess.run(("e2fsck", "-p", str(self._image)), capture_output=True, text=True, check=False)
+        if checked.returncode > 1:
+            raise ClusterError(
+                f"{self._image} could not be repaired: {checked.stdout.strip()} {checked.stderr.strip()}"
+            )
+        self._run("mount", "-o", "loop", str(self._image), str(self.path))
+
     def _is_unmounted(self) -> bool:
         return subprocess.run(["umount", str(self.path)], capture_output=True, check=False).returncode == 0
 
