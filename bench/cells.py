@@ -11,7 +11,9 @@ from .crowds import HTTP_CROWDS
 from .group_members import PROTOCOLS, Protocol
 from .target import Target
 from .workloads.cluster_growth import cluster_growth
+from .workloads.cluster_partitions import cluster_partitions
 from .workloads.compaction import compaction
+from .workloads.coordinator_load import coordinator_load
 from .workloads.crowd import crowd
 from .workloads.exposition import exposition
 from .workloads.groups import MEMBERS, PARTITIONS, SMALL_GROUPS, groups
@@ -132,6 +134,15 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
         ),
         _partitions(1000),
         _partitions(10_000),
+        _partitions(MANY_PARTITIONS, is_written=True),
+        Cell(
+            name="partitions/cluster/50000",
+            title="three nodes with 50,000 partitions, a record in each",
+            run=lambda target: cluster_partitions(target, count=50_000 // part),
+            needs_node=True,
+            needs_cluster=True,
+            is_extra=True,
+        ),
         _quorum("commits", "changes of metadata", lambda target: quorum_commits(target, changes=4_000 // part)),
         _quorum(
             "failover",
@@ -166,6 +177,14 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
         ),
         *(_offset_commits(in_flight, 20_000 // part) for in_flight in (1, 5, 50)),
         *(_groups(protocol, max(20 // part // 2, 3)) for protocol in PROTOCOLS),
+        Cell(
+            name="groups/load",
+            title="coordinators load internal topics as large as a segment",
+            run=lambda target: coordinator_load(target, size_mib=100 // part),
+            needs_node=True,
+            needs_http=True,
+            is_extra=True,
+        ),
         Cell(
             name="replication/growth",
             title="three nodes grow to five and shrink again while records are written",
@@ -287,11 +306,11 @@ def _http(name: str, title: str, run: Callable[[Target], Values]) -> Cell:
     return Cell(name=name, title=title, run=run, needs_node=True, needs_http=True, is_particular=True)
 
 
-def _partitions(count: int) -> Cell:
+def _partitions(count: int, *, is_written: bool = False) -> Cell:
     return Cell(
-        name=f"partitions/{count}",
-        title=f"a node with {count:,} partitions",
-        run=lambda target: partitions(target, count=count),
+        name=f"partitions/{count}/written" if is_written else f"partitions/{count}",
+        title=f"a node with {count:,} partitions{', a record in each' if is_written else ''}",
+        run=lambda target: partitions(target, count=count, is_written=is_written),
         needs_node=True,
         is_extra=count > 1000,
     )

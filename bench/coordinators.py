@@ -1,4 +1,4 @@
-"""Which node coordinates a group: asked of any node, again until one knows."""
+"""Which node coordinates a group or a transaction: asked of any node, again until one knows."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from ..protocol.errors import CorruptData, KafkaError
 DEADLINE_S: Final = 180.0
 _RETRY_S: Final = 0.02
 _TIMEOUT_MS: Final = 60_000
-_GROUP: Final = i8(0)
+GROUP: Final = i8(0)
+TRANSACTION: Final = i8(1)
 
 
-async def coordinator_of(group: str, addresses: Sequence[Address]) -> Coordinator:
+async def coordinator_of(key: str, addresses: Sequence[Address], *, kind: i8 = GROUP) -> Coordinator:
     """Raises ClusterError when no node at these addresses knows one for three minutes."""
-    request = FindCoordinatorRequest(key_type=_GROUP, coordinator_keys=(group,))
+    request = FindCoordinatorRequest(key_type=kind, coordinator_keys=(key,))
     deadline_s = clock.monotonic_s() + DEADLINE_S
     while clock.monotonic_s() < deadline_s:
         for address in addresses:
@@ -38,4 +39,4 @@ async def coordinator_of(group: str, addresses: Sequence[Address]) -> Coordinato
             if not found.error_code:
                 return found
         await asyncio.sleep(_RETRY_S)
-    raise ClusterError(f"the group {group} has no coordinator after {DEADLINE_S:g} s")
+    raise ClusterError(f"{key} has no coordinator after {DEADLINE_S:g} s")

@@ -110,6 +110,15 @@ MEASURES: Final[Sequence[Measure]] = (
         for name, title in (("acknowledged", "acknowledged"), ("end_to_end", "end to end"))
         for when, how in (("alone", "without compaction"), ("beside", "beside it"))
     ),
+    *(
+        measure
+        for name, title in (("offsets", "__consumer_offsets"), ("transactions", "__transaction_state"))
+        for measure in (
+            Measure(name=f"{name}_mib", title=f"a partition of {title}", unit="MiB", is_compared=False),
+            Measure(name=f"{name}_load_ms", title=f"{title} loaded", unit="ms"),
+            Measure(name=f"{name}_kill_load_ms", title=f"{title} loaded after SIGKILL", unit="ms"),
+        )
+    ),
     Measure(name="create_s", title="created", unit="s"),
     Measure(name="serving_s", title="created and every partition answers", unit="s"),
     Measure(name="delete_s", title="deleted", unit="s"),
@@ -117,8 +126,21 @@ MEASURES: Final[Sequence[Measure]] = (
     Measure(name="kib_per_partition", title="memory an idle partition", unit="KiB"),
     Measure(name="create_slowest_ms", title="slowest answer to others while they are made", unit="ms"),
     Measure(name="clean_stop_s", title="clean stop", unit="s"),
-    Measure(name="restart_s", title="started again to first record", unit="s"),
-    Measure(name="kill_restart_s", title="the same after SIGKILL", unit="s"),
+    *(
+        measure
+        for name, title in (
+            ("restart", "started again"),
+            ("kill_one_restart", "one started again after SIGKILL"),
+            ("kill_restart", "started again after SIGKILL"),
+        )
+        for measure in (
+            Measure(name=f"{name}_s", title=f"{title}, to first record", unit="s"),
+            Measure(name=f"{name}_cpu_s", title=f"{title}: CPU until then", unit="s"),
+            Measure(name=f"{name}_written_s", title=f"{title}, until all took a record", unit="s"),
+        )
+    ),
+    Measure(name="largest_mib", title="resident memory of the largest node", unit="MiB"),
+    Measure(name="open_files", title="open files of a node", unit="count", is_compared=False),
     *_quantiles("commit", "committed"),
     Measure(name="disk_sync_p50_ms", title="a sync of the disk alone, p50", unit="ms", is_compared=False),
     Measure(
@@ -236,6 +258,13 @@ GOALS: Final[Sequence[Goal]] = (
         Goal(cells=f"groups/{protocol}", measure=measure, at_most=1.0)
         for protocol in ("classic", "consumer")
         for measure in ("group_formed_s", "group_join_median_ms", "group_kill_median_ms", "groups_failover_s")
+    ),
+    Goal(cells="partitions/10000/*", measure="restart_s", at_most=5.0, is_ratio=False),
+    Goal(cells="partitions/10000/*", measure="kill_restart_s", at_most=15.0, is_ratio=False),
+    Goal(cells="partitions/10000/*", measure="loaded_mib", at_most=600.0, is_ratio=False),
+    *(
+        Goal(cells="groups/load", measure=f"{name}_load_ms", at_most=1_000.0, is_ratio=False)
+        for name in ("offsets", "transactions")
     ),
     Goal(cells="testing", measure="testing_first_s", at_most=1.5, is_ratio=False),
     Goal(cells="testing", measure="testing_next_median_ms", at_most=100.0, is_ratio=False),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import clock_gettime
@@ -58,6 +58,15 @@ def resident_mib(pids: Iterable[int]) -> float:
     """Resident memory of these processes and their living descendants; what they share counts for each."""
     fields = (_stat(pid) for pid in _descendants(pids))
     return sum(int(field[_RESIDENT_PAGES]) for field in fields if field) * _PAGE_BYTES / _MIB
+
+
+def open_files(pids: Iterable[int]) -> int:
+    """Descriptors of these processes and their living descendants."""
+    count = 0
+    for pid in _descendants(pids):
+        with suppress(OSError):  # gone meanwhile
+            count += sum(1 for _ in (_PROC / str(pid) / "fd").iterdir())
+    return count
 
 
 def load_average() -> float:

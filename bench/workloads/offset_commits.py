@@ -34,7 +34,7 @@ def offset_commits(target: Target, *, in_flight: int, commits: int) -> Mapping[s
     with new_topic(target, PARTITIONS) as topic:
         coordinator = asyncio.run(coordinator_of(group, parse_addresses(target.bootstrap)))
         with Socket((coordinator.host, int(coordinator.port))) as connection:
-            stream = _Commits(connection, group, topic)
+            stream = Commits(connection, group, topic)
             stream.send(_WARM_UP, in_flight)
             with measured(target.pids) as usage:
                 stream.send(commits, in_flight)
@@ -49,7 +49,9 @@ def offset_commits(target: Target, *, in_flight: int, commits: int) -> Mapping[s
     }
 
 
-class _Commits:
+class Commits:
+    """Of one group, over a connection that only this uses while it sends."""
+
     def __init__(self, connection: Socket, group: str, topic: str) -> None:
         self._connection = connection
         self._topic = text(topic)

@@ -16,28 +16,42 @@ from kio.schema.api_versions.v4 import ApiVersionsRequest
 from ... import __version__
 from ...client import clock
 from ...local.local_node import LocalNode
+from ..all_partitions import AllPartitions
 from ..node_client import DEADLINE_S, NodeClient
 from ..target import Target, node_pids
-from ..usage import resident_mib
+from ..usage import cpu_s, open_files, resident_mib
 from .startup import SETTLE_S
 
 WRITTEN: Final = 10
 """Partitions that hold records when the node ends."""
+_TOPIC: Final = "many"
 _ASK_PAUSE_S: Final = 0.001
 
 
-def partitions(target: Target, *, count: int) -> Mapping[str, float | None]:
-    """Fill a fresh node with partitions, stop it and start it again, kill it and start it again."""
+def partitions(target: Target, *, count: int, is_written: bool = False) -> Mapping[str, float | None]:
+    """Fill a fresh node with partitions, stop it and start it again, kill it and start it again.
+
+    With `is_written` all of them hold a record, and take another one after each start.
+    """
     assert target.fresh_node is not None, "only asked of targets that can be started"
     with target.fresh_node() as node:
         node.start()
         values, topic_id = asyncio.run(_fill(node, count))
+        if is_written:
+            asyncio.run(_write_all(node, count))
+            values["loaded_mib"] = resident_mib(node_pids(node))
+            values["open_files"] = open_files(node_pids(node))
         start_s = clock.monotonic_s()
         node.stop(timeout_s=DEADLINE_S)
         values["clean_stop_s"] = clock.monotonic_s() - start_s
-        values["restart_s"] = _restart(node, topic_id)
-        node.kill()
-        values["kill_restart_s"] = _restart(node, topic_id)
+        for name in ("restart", "kill_restart"):
+            start_s = clock.monotonic_s()
+            values[f"{name}_s"] = _restart(node, topic_id)
+            values[f"{name}_cpu_s"] = cpu_s(node_pids(node))
+            if is_written:
+                asyncio.run(_write_all(node, count))
+                values[f"{name}_written_s"] = clock.monotonic_s() - start_s
+            node.kill()
         return values
 
 
@@ -48,7 +62,7 @@ async def _fill(node: LocalNode, count: int) -> tuple[dict[str, float | None], U
         empty_mib = resident_mib(node_pids(node))
         is_made = asyncio.Event()
         asking = asyncio.create_task(_slowest_answer_s(other, is_made))
-        topic_id = await client.create("many", count)
+        topic_id = await client.create(_TOPIC, count)
         for partition in {*range(WRITTEN), count - 1}:
             await client.produce(topic_id, partition)
         is_made.set()
@@ -67,6 +81,11 @@ async def _slowest_answer_s(other: NodeClient, is_over: asyncio.Event) -> float:
         slowest_s = max(slowest_s, clock.monotonic_s() - asked_s)
         await asyncio.sleep(_ASK_PAUSE_S)
     return slowest_s
+
+
+async def _write_all(node: LocalNode, count: int) -> None:
+    async with AllPartitions([node], _TOPIC, count) as partitions:
+        await partitions.write()
 
 
 def _restart(node: LocalNode, topic_id: UUID) -> float:

@@ -15,6 +15,9 @@ class CoordinatorShard(Protocol):
     def effects(self) -> Effects:
         """Where its rules collect what their shell is to do after each event."""
 
+    def is_superseded(self, key: bytes) -> bool:
+        """Whether a value of this key, written outside transactions, need not be replayed when a later one follows."""
+
     def replay(self, offset: int, key: bytes | None, value: bytes | None, producer_id: int) -> None:
         """One record, in their order. Raises CorruptData."""
 

@@ -152,6 +152,10 @@ class GroupShard:
 
     # Its state, from the log.
 
+    def is_superseded(self, key: bytes) -> bool:
+        """Committed offsets. Groups are few, and what is known of them is in records of several keys."""
+        return version_of(key) in OFFSET_COMMIT_KEYS
+
     def replay(self, offset: int, key: bytes | None, value: bytes | None, producer_id: int = NO_PRODUCER_ID) -> None:
         """One record, in their order; `producer_id` is that of a transaction. Kinds that are not known are left out.
 

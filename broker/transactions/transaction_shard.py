@@ -115,6 +115,10 @@ class TransactionShard:
 
     # Its state, from the log.
 
+    def is_superseded(self, key: bytes) -> bool:
+        """Each record has the whole state of its transactional id."""
+        return version_of(key) in TRANSACTION_LOG_KEYS
+
     def replay(self, offset: int, key: bytes | None, value: bytes | None, _producer_id: int = NO_PRODUCER_ID) -> None:
         """One record, in their order. Kinds that are not known are left out. Raises CorruptData."""
         if key is None:

@@ -1,0 +1,85 @@
+"""The quick reader of coordinators' batches finds what the reader of all batches finds, or leaves it to that one."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.protocol.batches import read_header
+from penstock.protocol.compression import Compression
+from penstock.protocol.errors import CorruptData
+from penstock.protocol.plain_records import read_plain_batch
+from penstock.protocol.records import Record, read_records, write_batch
+
+ROWS = st.lists(
+    st.tuples(
+        st.integers(1, 200), st.integers(-(2**40), 2**40), st.binary(max_size=200), st.none() | st.binary(max_size=400)
+    ),
+    min_size=1,
+    max_size=200,
+)
+
+
+def written(rows: list[tuple[int, int, bytes, bytes | None]], base_offset: int) -> bytes:
+    records, offset = [], base_offset
+    for gap, time_ms, key, value in rows:
+        records.append(Record(offset, 1_700_000_000_000 + time_ms, key, value))
+        offset += gap
+    return write_batch(records, base_offset=base_offset)
+
+
+def read_all(data: bytes, position: int) -> list[tuple[int, bytes | None, bytes | None]]:
+    header = read_header(data, position)
+    records = read_records(memoryview(data)[position:], header)
+    return [(record.offset - header.base_offset, record.key, record.value) for record in records]
+
+
+@given(rows=ROWS, base_offset=st.integers(0, 2**62), padding=st.binary(max_size=5))
+def test_it_reads_what_coordinators_write(
+    rows: list[tuple[int, int, bytes, bytes | None]], base_offset: int, padding: bytes
+) -> None:
+    batch = written(rows, base_offset)
+    data = padding + batch + padding
+    plain = read_plain_batch(data, len(padding))
+    if sum(gap for gap, *_ in rows) < 8_000:
+        assert plain is not None
+    if plain is not None:
+        assert plain.records == read_all(data, len(padding))
+        assert (plain.base_offset, plain.end) == (base_offset, len(padding) + len(batch))
+        assert plain.next_offset == read_header(data, len(padding)).next_offset
+
+
+@given(rows=ROWS, seed=st.integers(0, 2**32))
+def test_damaged_batches_are_read_alike_or_left_to_the_other_reader(
+    rows: list[tuple[int, int, bytes, bytes | None]], seed: int
+) -> None:
+    generator = Random(seed)
+    data = bytearray(written(rows, 7))
+    for _ in range(generator.randrange(1, 4)):
+        data[generator.randrange(len(data))] ^= 1 << generator.randrange(8)
+    damaged = bytes(data[: generator.choice([len(data), generator.randrange(len(data))])])
+    plain = read_plain_batch(damaged, 0)
+    if plain is not None:
+        # Of what it does not look at: timestamps.
+        with suppress(CorruptData):
+            assert plain.records == read_all(damaged, 0)
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        write_batch([Record(0, 1, b"key", b"value")], compression=Compression.GZIP),
+        write_batch([Record(0, 1, b"key", b"value")], producer_id=1, producer_epoch=0, is_transactional=True),
+        write_batch([Record(0, 1, b"\0\0\0\1", b"")], producer_id=1, producer_epoch=0, is_control=True),
+        write_batch([Record(0, 1, None, b"value")]),
+        write_batch([Record(0, 1, b"key", b"." * 9_000)]),
+        write_batch([Record(0, 1, b"key", b"value", (("name", b""),))]),
+    ],
+    ids=["compressed", "transactional", "control", "null key", "large", "headers"],
+)
+def test_other_batches_are_left_to_the_reader_of_all(batch: bytes) -> None:
+    assert read_plain_batch(batch, 0) is None
