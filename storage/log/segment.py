@@ -8,10 +8,9 @@ import logging
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
-from ...protocol.batches import HEADER_SIZE, LENGTH_OVERHEAD, NO_TIMESTAMP, BatchHeader, Buffer
+from ...protocol.batches import NO_TIMESTAMP, BatchHeader, Buffer
 from ...protocol.errors import CorruptData
 from ..disk.files import File, Files
 from ..disk.rules.disk_errors import ClosedError, is_passing
@@ -21,6 +20,7 @@ from .rules.aborted_transaction import AbortedTransaction
 from .rules.config import LogConfig
 from .rules.file_names import DELETED, INDEX_SUFFIXES, LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, segment_file
 from .segment_scan import BadBatch, scan
+from .segment_search import Place, find_batch
 from .time_index import TimeIndex
 from .transaction_index import TransactionIndex
 
@@ -28,17 +28,6 @@ logger = logging.getLogger(__name__)
 
 # Batches whose place is kept in memory, at 12 bytes each; half of them go when it is full.
 _RECENT_BATCHES: Final = 64
-# What one read takes in when a batch is looked for after an index entry: about an index interval.
-_WALK_BYTES: Final = 8192
-# Base offset, batch length, last offset delta.
-_PLACE: Final = Struct(">qi11xi")
-
-
-class Place(NamedTuple):
-    """Where a batch lies in the segment's file."""
-
-    position: int
-    size_bytes: int
 
 
 class Segment:
@@ -384,38 +373,14 @@ class Segment:
     def _locate_by_index(self, offset: int) -> Place | None:
         position = self.offset_index.lookup(offset)
         try:
-            return self._walk_to(offset, position)
+            return find_batch(self.file, self.base_offset, offset, position, self.size_bytes)
         except CorruptData as error:
             if position == 0:
                 raise
             # Is it the batch, or does none begin there?
-            place = self._walk_to(offset, 0)
+            place = find_batch(self.file, self.base_offset, offset, 0, self.size_bytes)
             self.rebuild_misleading_index(error)
             return place
-
-    def _walk_to(self, offset: int, position: int) -> Place | None:
-        """The first batch that ends at or after `offset`, from `position` on, where one begins before it."""
-        is_indexed = position > 0
-        end = self.size_bytes
-        file = self.file
-        while position + HEADER_SIZE <= end:
-            start = position
-            buffer = file.read_at(position, min(_WALK_BYTES, end - position))
-            last = start + len(buffer) - _PLACE.size
-            if last < start:
-                raise CorruptData(f"{file.path} is shorter than the {end} bytes it should have")
-            while position <= last:
-                base_offset, length, last_offset_delta = _PLACE.unpack_from(buffer, position - start)
-                if is_indexed:
-                    is_indexed = False
-                    if not self.base_offset <= base_offset <= offset:
-                        raise CorruptIndex(f"{file.path} at {position}: offset {base_offset} cannot lead to {offset}")
-                if length < HEADER_SIZE - LENGTH_OVERHEAD:
-                    raise CorruptData(f"{file.path} at {position}: a batch of the impossible length {length}")
-                if base_offset + last_offset_delta >= offset:
-                    return Place(position, LENGTH_OVERHEAD + length)
-                position += LENGTH_OVERHEAD + length
-        return None
 
     def _add_index_entries(self, last_offset: int, position: int) -> None:
         offset_index, time_index = self._offset_index, self._time_index

@@ -27,7 +27,7 @@ _DELETED_AT_ONCE: Final = 10
 
 
 class TruncatableLog:
-    """The state of a `Log`, which adds appends, reads and syncs."""
+    """The state of a `Log`, which adds reads (`ReadableLog`), appends and syncs."""
 
     __slots__ = (
         "_beyond_damage",
