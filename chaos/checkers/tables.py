@@ -5,7 +5,8 @@
 | FOREIGN | a record has the key and the value of one that was sent, and not in a transaction that was aborted |
 | ORDER | offsets rise |
 | MOVED | an acknowledged record that is there is at its offset |
-| LOST | of an acknowledged record's key there is that record or a later one, unless a later one may be a tombstone |
+| LOST | of an acknowledged record's key there is that record or a later one, unless a later one may be a tombstone, or
+         behind the end that a reader had in mind when it began: while it reads, compaction goes on |
 | STALE | where a tombstone is gone, so are the values before it: of files only, as they may go while one reads |
 """
 
@@ -53,7 +54,7 @@ class TableHistory:
             and one.offset is not None
             and one.offset < end_offset
         ]
-        for sentence in judge_table(records, self.sends, known):
+        for sentence in judge_table(records, self.sends, known, end_offset=end_offset):
             self.violations.append(f"{who}: {sentence}")
 
     def judge_files(self, records: Sequence[TableRecord], *, keeps_tombstones: bool) -> Iterator[str]:
@@ -76,8 +77,12 @@ def judge_table(
     acknowledged: Iterable[TableSend],
     *,
     has_aborted: bool = False,
+    end_offset: int | None = None,
 ) -> Iterator[str]:
-    """Yields sentences. `acknowledged` are those that must be there, or a later record of the same key."""
+    """Yields sentences. `acknowledged` are those that must be there, or a later record of the same key.
+
+    A reader read up to `end_offset`; with None `records` are all that there is.
+    """
     # Of tombstones no two can be told apart.
     sent = {(one.key, one.value): one for one in sends}
     is_possible = {key for key, one in sent.items() if has_aborted or one.value is None or not one.is_aborted}
@@ -101,9 +106,15 @@ def judge_table(
             tombstone_ends[one.key] = max(tombstone_ends.get(one.key, -1), one.offset)
         elif one.value is None:
             unplaced_tombstones.add(one.key)
+    behind = set() if end_offset is None else _keys_behind(sends, end_offset)
     for one in acknowledged:
         assert one.offset is not None
         is_there = last_of_key.get(one.key, -1) >= one.offset
         may_be_deleted = tombstone_ends.get(one.key, -1) >= one.offset or one.key in unplaced_tombstones
-        if not is_there and not may_be_deleted:
+        if not is_there and not may_be_deleted and one.key not in behind:
             yield f"LOST: {one.key!r} {(one.value or b'')[:40]!r}, acknowledged at offset {one.offset}"
+
+
+def _keys_behind(sends: Iterable[TableSend], end_offset: int) -> set[bytes]:
+    """Keys of which a record may have been written from `end_offset` on."""
+    return {one.key for one in sends if not one.is_aborted and (one.offset is None or one.offset >= end_offset)}

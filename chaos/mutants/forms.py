@@ -11,6 +11,7 @@ from . import (
     drain_mutants,
     group_mutants,
     line_mutants,
+    move_mutants,
     quorum_mutants,
     replication_mutants,
     reported_mutants,
@@ -80,6 +81,11 @@ _OF_DRAINS: Final = {
     "drained-is-elected": Form(f"{_PLAIN} drains", r"Drained: node \d leads "),
     "gathered-changes-are-events": Form(f"{_PLAIN} drains", r"Events: \d+\.\d+ is "),
 }
+_OF_MOVES: Final = {
+    "takes-over-behind": Form(f"{_PLAIN} moves --log-dirs 2", r"Moved: \S+ of node \d ends at \d+ in "),
+    "cut-not-copied": Form(f"{_PLAIN} moves --log-dirs 2", r"Moved: |LogMatching: |StrongIsr: |Committed: "),
+    "safe-before-its-name": Form(f"{_PLAIN} moves --log-dirs 2", r"Synced: node \d has not synced "),
+}
 _OF_LINES: Final = {
     "shrink-counts-when-proposed": Form(f"{_PLAIN} faults", r"MaximalIsr: "),
     "own-epoch-ignored": Form(f"{_PLAIN} elections", r"Uncut: |not live after healing"),
@@ -145,7 +151,7 @@ _OF_THE_QUORUM: Final = {
 }
 FORMS: Final[Mapping[str, Form]] = MappingProxyType(
     {
-        **_OF_REPLICATION, **_OF_GROUPS, **_OF_TRANSACTIONS, **_OF_DRAINS, **_OF_LINES,
+        **_OF_REPLICATION, **_OF_GROUPS, **_OF_TRANSACTIONS, **_OF_DRAINS, **_OF_MOVES, **_OF_LINES,
         **_OF_SPECIFICATIONS, **_OF_REPORTS, **_OF_THE_QUORUM,
     }
 )  # fmt: skip
@@ -247,6 +253,7 @@ BUGS: Final[Mapping[str, str]] = MappingProxyType(
         **group_mutants.BUGS,
         **transaction_mutants.BUGS,
         **drain_mutants.BUGS,
+        **move_mutants.BUGS,
         **line_mutants.BUGS,
         **specification_mutants.BUGS,
         **reported_mutants.BUGS,

@@ -8,6 +8,7 @@ from . import (
     drain_mutants,
     group_mutants,
     line_mutants,
+    move_mutants,
     replication_mutants,
     reported_mutants,
     specification_mutants,
@@ -20,6 +21,7 @@ _MUTANTS: Final = (
     *transaction_mutants.MUTANTS,
     *line_mutants.MUTANTS,
     *drain_mutants.MUTANTS,
+    *move_mutants.MUTANTS,
     *specification_mutants.MUTANTS,
     *reported_mutants.MUTANTS,
 )

@@ -117,12 +117,16 @@ class MemoryFiles:
         node = self._find(path)
         return sorted(node.entries) if isinstance(node, Directory) else []
 
-    def is_safe(self, path: str, size: int) -> bool:
+    def is_safe(self, path: str, size: int, *, is_folder_renamed: bool = False) -> bool:
         """Whether a loss of power would leave a file and its first `size` bytes as they are, likewise. What a failed
-        sync should have written counts as safe: its state is unknown."""
+        sync should have written counts as safe: its state is unknown. With `is_folder_renamed` the file's folder may
+        get back a name that it had before."""
         node = self._find(path)
         return (
-            isinstance(node, MemoryFile) and node.is_safe(size) and node.parent is not None and node.parent.keeps(node)
+            isinstance(node, MemoryFile)
+            and node.is_safe(size)
+            and node.parent is not None
+            and node.parent.keeps(node, is_renamed=is_folder_renamed)
         )
 
     # A disk.

@@ -275,12 +275,22 @@ class Directory:
         del self.entries[node.name]
         self._put(name, node)
 
-    def keeps(self, node: "Node") -> bool:
-        """Whether no loss of power takes the name of this entry, or of a folder that it lies in."""
+    def keeps(self, node: "Node", *, is_renamed: bool = False) -> bool:
+        """Whether no loss of power takes the name of this entry, or of a folder that it lies in. With `is_renamed` this
+        folder may have another name then, as its rename is not synced."""
         is_synced = all(
             found is not node for step in self.unsynced for _, before, after in step for found in (before, after)
         )
-        return is_synced and (self.parent is None or self.parent.keeps(self))
+        if self.parent is None or not is_synced:
+            return is_synced
+        return self.parent.keeps(self) or (is_renamed and self.parent.has_always(self))
+
+    def has_always(self, node: "Node") -> bool:
+        """Whether a loss of power leaves this entry here, though perhaps under an earlier name."""
+        return all(
+            any(before is node for _, before, _ in step) == any(after is node for _, _, after in step)
+            for step in self.unsynced
+        )
 
     def used_bytes(self) -> int:
         return sum(

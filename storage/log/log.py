@@ -404,7 +404,9 @@ class Log(ReadableLog):
         # What is in memory only would go with the names of the files.
         self._segments.active.write_indexes()
         self._rename(directory)
+        # Until the new name is synced a loss of power may bring `replaced` back, with what was synced there.
         self._recovery_point.forget_folder_sync()
+        self._recovery_point.lower_to(replaced.recovery_point)
         self.producers = replaced.producers
         self.leader_epochs.adopt(replaced.leader_epochs)
         self.increment_log_start_offset(replaced.log_start_offset)

@@ -137,6 +137,10 @@ class RecoveryPoint:
         self.offset = min(self.offset, offset)
         self._sync = None
 
+    def lower_to(self, offset: int) -> None:
+        """What lies from `offset` on is not safe before the next sync of the log. No sync is under way."""
+        self.offset = min(self.offset, offset)
+
     def sync_folder(self) -> None:
         """Sync the folder's name and topic id, waiting, where the first sync of the log is too late for that."""
         for item in self._folder():

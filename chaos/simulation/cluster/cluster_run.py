@@ -20,6 +20,7 @@ from .cluster_result import ClusterRun
 from .cluster_settings import DAY_MS, SEGMENT_BYTES, ClusterSettings
 from .cluster_state import OFFSETS_TOPIC, ClusterState
 from .delays import Delays
+from .directory_mover import DirectoryMover
 from .drain_watch import DrainWatch, differing_events
 from .fencing_watch import FencingWatch
 from .file_judge import FileJudge
@@ -95,6 +96,7 @@ class _Simulation:
         if self._clients.load is not None:
             self._files.transactions = self._clients.load.history
         self._operator: Operator | None = None
+        self._mover: DirectoryMover | None = None
         self._faults: ClusterFaults | None = None
         self._is_over = False
         self._observer = Process("observer", "10.0.3.1")
@@ -137,7 +139,9 @@ class _Simulation:
             check_count=self._judge.check_count,
             turn_count=self._loop.turn_count,
             faults=faults,
-            operations=clients.operations + (Counter() if self._operator is None else self._operator.counts),
+            operations=sum(
+                (one.counts for one in (self._operator, self._mover) if one is not None), clients.operations
+            ),
             zombies=clients.zombies.counts,
             client_errors=clients.errors,
             commit_count=sum(group.commit_count for group in clients.groups),
@@ -172,7 +176,8 @@ class _Simulation:
         clients.start()
         operator = self._operator = self._start_operator(configs)
         self._make_internal_segments_small(operator)
-        processes = [*clients.processes, *([operator.process] if operator.is_busy else [])]
+        mover = self._mover = self._start_mover()
+        processes = [*clients.processes, *(one.process for one in (operator, mover) if one.is_busy)]
         faults = self._faults = ClusterFaults(
             self._machines, processes,
             loop=self._loop, network=self._network, random=Random(self._random.getrandbits(64)), trace=self._trace,
@@ -210,9 +215,12 @@ class _Simulation:
         ambushes.end()
         delays.end()
         faults.heal_all()
-        operator.is_stopping = clients.zombies.is_over = True
-        settling = operator.process.run(lambda: self._loop.create_task(operator.settle()))
-        if not self._wait(settling.done, _HEALED_S, each_step=faults.keep_up):
+        operator.is_stopping = mover.is_stopping = clients.zombies.is_over = True
+        settling = [
+            operator.process.run(lambda: self._loop.create_task(operator.settle())),
+            mover.process.run(lambda: self._loop.create_task(mover.settle())),
+        ]
+        if not self._wait(lambda: all(one.done() for one in settling), _HEALED_S, each_step=faults.keep_up):
             return False, faults.counts
         before, transactions_before = clients.acknowledged_counts(), clients.commit_counts()
         is_live = not self._all_violations() and self._wait(
@@ -221,12 +229,14 @@ class _Simulation:
                 and faults.is_settled
                 and _all_above(clients.acknowledged_counts(), [count + 3 for count in before])
                 and _all_above(clients.commit_counts(), transactions_before)
+                and not self._files.unfinished_moves(clients.places())
             ),
             _HEALED_S,
             each_step=faults.keep_up,
         )
         if not is_live:
             self._trace(f"not live: {state.what_is_missing()}")
+            self._trace(f"not live: moves: {self._files.unfinished_moves(clients.places())}")
             counts = [count - old for count, old in zip(clients.acknowledged_counts(), before, strict=True)]
             transactions = clients.commit_counts()
             self._trace(f"not live: acknowledged {counts}, transactions {transactions_before} to {transactions}")
@@ -269,6 +279,15 @@ class _Simulation:
         )  # fmt: skip
         operator.start()
         return operator
+
+    def _start_mover(self) -> DirectoryMover:
+        mover = DirectoryMover(
+            self._shape.node_ids, next(iter(self._machines.values())).log_directories, self._clients.places(),
+            registration=self._judge.registration, profile=self._shape.profile,
+            loop=self._loop, random=Random(f"moves {self._seed}"), trace=self._trace,
+        )  # fmt: skip
+        mover.start()
+        return mover
 
     def _make_internal_segments_small(self, operator: Operator) -> None:
         """As only segments that are not appended to are compacted."""

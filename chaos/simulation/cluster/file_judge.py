@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from uuid import UUID
 
 from ....protocol.ids import NodeId
 from ....quorum.metadata.image import PartitionRegistration
 from ...checkers.compacted_files import judge_compacted_copies
 from ...checkers.journal_files import judge_journals, read_journal
 from ...checkers.log_files import PlainLog, read_log, swapped
+from ...checkers.moved_folders import PlainDirectory, log_folders, unfinished_moves
 from ...checkers.replica_files import Acknowledged, judge_copies, transactions_of
 from ...checkers.tables import TableHistory, TableRecord
 from ...checkers.transactions import Place, Transaction
@@ -25,6 +27,8 @@ from .table_clients import TABLE
 from .transactional_clients import TransactionHistory
 
 _METADATA = "__cluster_metadata-0"
+_NOTE = "replaced-directory"
+_NOTE_LINES = 3
 
 
 class FileJudge:
@@ -92,12 +96,9 @@ class FileJudge:
             self.compacted_count = max(self.compacted_count, len(gone))
 
     def _log(self, node: NodeId, topic: str, index: int, registration: PartitionRegistration) -> PlainLog:
-        """In the directory that the metadata name, where they name one."""
+        """In the directory in which it is, whatever has become of a move that was under way."""
         machine = self._machines[node]
-        found = [one for one in machine.log_directories if machine.files.exists(f"{one}/{topic}-{index}")]
-        named = registration.directory_of(node).bytes
-        wanted = [one for one in found if _directory_id(machine, one) == named]
-        folders = [f"{one}/{topic}-{index}" for one in wanted or found]
+        folders = log_folders(f"{topic}-{index}", plain_directories(machine), registration.directory_of(node))
         if self._is_compacted(topic):
             segments = [
                 swapped(_segments(machine, one, ".log"), _segments(machine, one, ".log.swap")) for one in folders
@@ -117,6 +118,24 @@ class FileJudge:
                 for send in transaction.sends:
                     if send.place == place and send.offset is not None and send.offset >= 0:
                         yield Acknowledged(send.offset, send.value)
+
+    def unfinished_moves(self, places: Iterable[tuple[str, int]]) -> list[str]:
+        """What moves between log directories have left to do, on all nodes. Nodes of one log directory have none."""
+        found = []
+        directories = {
+            node: plain_directories(machine)
+            for node, machine in self._machines.items()
+            if len(machine.log_directories) > 1
+        }
+        for topic, index in places:
+            registration = self._replicas.registration(topic, index)
+            if registration is None:
+                continue
+            for node, some in directories.items():
+                assigned = registration.directory_of(NodeId(node)) if node in registration.replicas else None
+                for sentence in unfinished_moves(f"{topic}-{index}", some, assigned):
+                    found.append(f"node {node}: {sentence}")
+        return found
 
     # Transactions.
 
@@ -176,9 +195,27 @@ def _segments(machine: Machine, folder: str, suffix: str) -> dict[int, bytes]:
     }
 
 
-def _directory_id(machine: Machine, directory: str) -> bytes | None:
-    text = bytes(machine.files.look(f"{directory}/meta.properties") or b"").decode()
-    for line in text.splitlines():
+def plain_directories(machine: Machine) -> list[PlainDirectory]:
+    """The log directories of a machine, as its files have them."""
+    files = machine.files
+    found = []
+    for path in machine.log_directories:
+        names = files.look_into(path)
+        notes = {name: bytes(files.look(f"{path}/{name}/{_NOTE}") or b"").decode().split("\n") for name in names}
+        found.append(
+            PlainDirectory(
+                path=path,
+                directory_id=_directory_id(bytes(files.look(f"{path}/meta.properties") or b"").decode()),
+                folders=tuple(names),
+                # Version 0, the id, and an end of the line: what is torn says nothing.
+                replaced={name: UUID(lines[1]) for name, lines in notes.items() if len(lines) == _NOTE_LINES},
+            )
+        )
+    return found
+
+
+def _directory_id(properties: str) -> UUID | None:
+    for line in properties.splitlines():
         if line.startswith("directory.id="):
-            return urlsafe_b64decode(line.removeprefix("directory.id=") + "==")
+            return UUID(bytes=urlsafe_b64decode(line.removeprefix("directory.id=") + "=="))
     return None

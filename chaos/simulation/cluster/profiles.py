@@ -20,7 +20,7 @@ FAULTS: Final = (
     "client-pause",
     "ambush",
 )
-# `cluster_operator.py`, `deleter.py`.
+# `cluster_operator.py`, `directory_mover.py`, `deleter.py`.
 OPERATIONS: Final = simulated_names("operations")
 # `zombies.py`, and the clients that become some.
 ZOMBIES: Final = ("client-freeze", "zombie-commit", "zombie-produce")
@@ -90,6 +90,13 @@ PROFILES: Final[Mapping[str, Profile]] = {
     "operator": Profile(
         about="reassignments, elections and changed configurations, with crashes",
         weights={**_of(OPERATIONS, 2), "kill": 1, "power-loss": 1, "stop": 1, "partition:link": 1},
+    ),
+    "moves": Profile(
+        about="logs that move between log directories while nodes crash, disks fail, leaders change and logs are cut",
+        weights={"directory-move": 5, "move-throttle": 2, "kill": 2, "power-loss": 3, "kill:all": 3, "stop": 1,
+                 "disk-error": 1.5, "failed-read": 1, "emptied-directory": 1.5, "slow-disk": 1.5,
+                 "partition:leaders": 2, "partition:link": 1, "moved-leader": 3, "reassignment": 1, "segment-size": 2,
+                 "segment-age": 1, "retention": 2, "delete-records": 1, "delete-near-start": 1, "late-answer": 1},
     ),
     "drains": Profile(
         about="brokers drained and undrained while nodes stop, die and are cut off, and partitions move",

@@ -14,6 +14,7 @@
 | Deleted | a log begins nowhere behind what was asked to be deleted, or behind what is committed |
 | Remembered | a log that was opened or cut, or is a new leader's, has the leader epochs, producers and aborted
 transactions that its batches say (`memory_judge.py`) |
+| Moved | a log that takes over in another log directory has what the one had that it replaces |
 | Producers | a new leader remembers the last batch of every producer in what is committed, though it may be deleted |
 """
 
@@ -165,7 +166,7 @@ class ReplicaJudge:
     ) -> tuple[WatchedPartition, WatchedReplica]:
         truth = self._partitions.setdefault((partition.topic, partition.index), WatchedPartition())
         log = CompactedReplicaLog() if self._is_compacted(partition.topic) else ReplicaLog()
-        replica = WatchedReplica(machine, machine.process, partition, truth.committed, log)
+        replica = WatchedReplica(machine, machine.process, partition, truth.committed, log, partition.log)
         truth.replicas[machine.node_id] = replica
         known[id(partition)] = truth, replica
         return truth, replica
@@ -178,7 +179,8 @@ class ReplicaJudge:
             log.log_start_offset, log.log_end_offset, rules.high_watermark, rules.leader_epoch,
             rules.is_leader, rules.maximal_isr, log.damage is not None,
         )  # fmt: skip
-        if now == old:
+        is_moved = log is not replica.source
+        if now == old and not is_moved:
             return
         state = replica.state = ReplicaState(*now)
         truth.highest_log_start = max(truth.highest_log_start, state.log_start_offset)
@@ -195,9 +197,12 @@ class ReplicaJudge:
             other = truth.leaders.setdefault(state.leader_epoch, machine.node_id)
             if other != machine.node_id:
                 self._violate(f"OneLeader: {name} leads epoch {state.leader_epoch} as node {other} does")
+        replaced = replica.begin_anew() if is_moved else None
         self._follow_log(name, truth, replica)
+        if replaced is not None:
+            self._check_moved(name, replica, replaced)
         self._check_committed(name, truth, replica)
-        is_opened_or_cut = old is NEW or state.log_end_offset < old.log_end_offset
+        is_opened_or_cut = old is NEW or is_moved or state.log_end_offset < old.log_end_offset
         is_same_epoch = old.leader_epoch == state.leader_epoch
         begins_to_lead = state.is_leader and not (old.is_leader and is_same_epoch)
         # Where a disk refuses calls, what an index lacks waits in memory.
@@ -265,6 +270,21 @@ class ReplicaJudge:
         ):
             self._violate(
                 f"Committed: {name} has committed up to offset {last.end_offset}, with other batches than others have"
+            )
+
+    def _check_moved(self, name: str, replica: WatchedReplica, replaced: ReplicaLog) -> None:
+        last = replaced.last_below(replica.state.log_end_offset)
+        end_offset = replaced.batches[-1].end_offset if replaced.batches else 0
+        # A follower that was cut in the turn in which its log arrived says so.
+        if min(end_offset, replica.partition.log.cut_end) > replica.state.log_end_offset:
+            self._violate(
+                f"Moved: {name} ends at {replica.state.log_end_offset} in {replica.partition.log.directory}, and ended "
+                f"at {end_offset} where it was before"
+            )
+        elif last is not None and not replica.has(last):
+            self._violate(
+                f"Moved: {name} has another log in {replica.partition.log.directory} than where it was before, up to "
+                f"offset {last.end_offset}"
             )
 
     def _check_deleted(self, name: str, truth: WatchedPartition, replica: WatchedReplica) -> None:

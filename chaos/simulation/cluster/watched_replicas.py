@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ....broker.replicas.partition import Partition
 from ....protocol.batches import CONTROL_FLAG, read_header
 from ....quorum.metadata.image import PartitionRegistration
+from ....storage.log.log import Log
 from .machine import Machine
 from .process import Process
 from .replica_logs import Batch, CompactedReplicaLog, ReplicaLog
@@ -42,7 +43,18 @@ class WatchedReplica:
     committed: Sequence[Batch]
     """Of its partition."""
     log: ReplicaLog
+    source: Log
+    """What `log` follows: another one once this one has moved to another log directory."""
+    replaced: tuple[Log, ReplicaLog] | None = None
+    """What was in the place of `source` and `log` before the last move."""
     state: ReplicaState = NEW
+
+    def begin_anew(self) -> ReplicaLog:
+        """Follow the log that the replica has now. Returns what the one had that it replaces."""
+        replaced, self.log = self.log, type(self.log)()
+        self.replaced = self.source, replaced
+        self.source = self.partition.log
+        return replaced
 
     @property
     def is_alive(self) -> bool:
@@ -68,17 +80,30 @@ class WatchedReplica:
         )
 
     def is_safe(self, last: Batch) -> bool:
-        """Whether a loss of power leaves this batch, which the replica has, and what is before it in its file."""
-        own = self.log.last_below(last.end_offset)
-        log = self.partition.log
+        """Whether a loss of power leaves this batch, which the replica has, and what is before it in its file.
+
+        Until the names of a move are synced, the next start goes on with one log or the other: both must have it.
+        """
+        if self._is_safe_in(self.partition.log, self.log, last):
+            return True
+        return (
+            self.replaced is not None
+            and self._is_safe_in(self.partition.log, self.log, last, is_folder_renamed=True)
+            and self._is_safe_in(*self.replaced, last, is_folder_renamed=True)
+        )
+
+    def _is_safe_in(self, log: Log, seen: ReplicaLog, last: Batch, *, is_folder_renamed: bool = False) -> bool:
+        own = seen.last_below(last.end_offset)
         if own is None or own.segment < log.first_segment_base_offset:
             return True
-        if isinstance(self.log, CompactedReplicaLog):
+        if isinstance(seen, CompactedReplicaLog):
             # Whatever takes the place of a segment is synced before.
             data = self.machine.files.look(f"{log.directory}/{own.segment:020}.log")
             if data is None or not own.is_at_its_place(data):
                 return log.segment_base_offset_of(own.base_offset) != log.active_segment_base_offset
-        return self.machine.files.is_safe(f"{log.directory}/{own.segment:020}.log", own.position + own.size)
+        return self.machine.files.is_safe(
+            f"{log.directory}/{own.segment:020}.log", own.position + own.size, is_folder_renamed=is_folder_renamed
+        )
 
     def last_of_producers(self, batches: Iterable[Batch]) -> dict[int, tuple[int, int]]:
         """Epoch and last sequence of the last of these batches by producer id, as its files have them."""

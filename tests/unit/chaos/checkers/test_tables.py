@@ -44,6 +44,15 @@ def test_what_lies_behind_the_end_that_was_read_to_is_not_missed() -> None:
     assert read(TableRecord(0, b"a", b"1"), TableRecord(1, b"b", b"2"), end_offset=2) == []
 
 
+def test_compaction_while_one_reads_may_leave_a_key_behind_the_end_that_was_read_to() -> None:
+    later = TableSend(b"a", b"5", offset=10, acknowledged_s=3.0)
+    assert read(TableRecord(1, b"b", b"2"), sends=(A1, B1, A2, later)) == []
+    assert read(TableRecord(1, b"b", b"2"), sends=(A1, B1, A2, later), end_offset=11) == ["LOST", "LOST"]
+    aborted = TableSend(b"a", b"5", offset=10, is_aborted=True)
+    assert read(TableRecord(1, b"b", b"2"), sends=(A1, B1, A2, aborted)) == ["LOST", "LOST"]
+    assert of_files(TableRecord(1, b"b", b"2"), sends=(A1, B1, A2, later)) == ["LOST", "LOST", "LOST"]
+
+
 def test_a_key_may_be_gone_with_a_later_tombstone() -> None:
     deleted = TableSend(b"a", None, offset=3, acknowledged_s=1.0)
     assert read(TableRecord(1, b"b", b"2"), sends=(A1, B1, A2, deleted)) == []

@@ -136,7 +136,7 @@ class Replica:
         self.node = node
         self.machine: Any = SimpleNamespace(
             node_id=node_id, node=node, process=SimpleNamespace(last_turn=0), is_failure_expected=False,
-            files=SimpleNamespace(look=self._look, is_safe=lambda *_: self.is_synced),
+            files=SimpleNamespace(look=self._look, is_safe=lambda *_, **_options: self.is_synced),
         )  # fmt: skip
 
     def _look(self, path: str) -> bytearray | None:

@@ -121,6 +121,20 @@ def test_the_log_stays_where_it_is_until_the_controller_has_noted_the_move() -> 
         assert len(values(it.log)) == 20
 
 
+def test_what_only_the_copy_has_synced_counts_once_its_name_is_synced() -> None:
+    """Until then a loss of power may bring the log back that it replaced, without that."""
+    with moving_disk() as it:
+        it.append(40)
+        it.log.flush()
+        it.append(5)
+        it.begin(SECOND)
+        it.wait()
+        assert it.log.directory == "/b/moved-0"
+        assert (it.log.recovery_point, it.log.unflushed_records) == (40, 5)
+        it.log.flush()
+        assert it.log.recovery_point == 45
+
+
 def test_a_move_that_is_cancelled_leaves_nothing_and_the_controller_is_told() -> None:
     with moving_disk() as it:
         it.append(10)
