@@ -47,6 +47,13 @@ def served(connection: Connection, api_key: ApiKey, version: int) -> Iterator[No
     connection.versions = before
 
 
+NOT_YET = (
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+)
+
+
 class Producer:
     def __init__(self, connection: Connection, name: str = "mover") -> None:
         self.connection = connection
@@ -55,10 +62,15 @@ class Producer:
         self.epoch = i16(-1)
 
     async def begin(self) -> Any:
-        await self.connection.call(FindCoordinatorRequest(key_type=i8(1), coordinator_keys=(self.name,)))
-        answer: Any = await self.connection.call(
-            InitProducerIdRequest(transactional_id=self.name, transaction_timeout=MINUTE)
-        )
+        """As a client does: the first one makes the topic, whose partition is loaded some time later."""
+
+        async def ask() -> Any:
+            await self.connection.call(FindCoordinatorRequest(key_type=i8(1), coordinator_keys=(self.name,)))
+            return await self.connection.call(
+                InitProducerIdRequest(transactional_id=self.name, transaction_timeout=MINUTE)
+            )
+
+        answer = await ask_until(ask, lambda answer: answer.error_code not in NOT_YET, "a coordinator")
         self.id, self.epoch = answer.producer_id, answer.producer_epoch
         return answer
 
