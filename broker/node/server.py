@@ -30,6 +30,7 @@ from ...quorum.raft.consensus import ConsensusFailed
 from ...storage.directories.log_directories import LogDirectories
 from ...storage.directories.log_manager import LogManager
 from ...storage.disk.files import Files
+from ...storage.tiers.rules.tier_store import OpenTier
 from ..cluster.event_stream import EventStream
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.peer_channel import PeerChannel
@@ -74,9 +75,11 @@ class Node:
         random_bytes: Callable[[int], bytes] | None = None,
         followers: Sequence[MetadataPublisher] = (),
         intercept: Intercept | None = None,
+        open_tier: OpenTier | None = None,
     ) -> None:
         """`random_bytes` is for secrets; without it `random` is. `followers` hear of the metadata behind the node's own
-        parts. Requests to the broker's listeners go through `intercept`."""
+        parts. Requests to the broker's listeners go through `intercept`. `open_tier` opens tiered storage in place of
+        what the URL says."""
         self.failure: asyncio.Future[str] = loop.create_future()
         self.bound_ports: Mapping[str, int] = {}
         """By listener name, once it has started."""
@@ -114,6 +117,7 @@ class Node:
         )
         self._followers = followers
         self._intercept = intercept
+        self._open_tier = open_tier
         self._metadata = MetadataCache(config.node_id)
         self._publishers = Publishers()
         self._publishers.add(self._metadata)
@@ -315,6 +319,7 @@ class Node:
             hello=self._hello,
             tls=tls,
             intercept=self._intercept,
+            open_tier=self._open_tier,
             runtime=self._runtime,
         )
         self.metrics.add_listeners(parts.listeners, parts.dispatcher, parts.requests)

@@ -10,7 +10,8 @@ from kio.schema.create_topics.v7.request import CreateTopicsRequest
 from kio.static.primitive import i32Timedelta
 
 from ...quorum.decisions.controller_requests import CREATE_TOPICS
-from ...storage.tiers.object_tier import open_tier
+from ...storage.tiers.object_tier import open_tier as open_object_tier
+from ...storage.tiers.rules.tier_store import OpenTier
 from ..cluster.controller_channel import ControllerChannel
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.peer_channel import PeerChannel
@@ -52,11 +53,12 @@ def wire_tier(
     controller: ControllerChannel,
     peers: PeerChannel,
     *,
+    open_tier: OpenTier | None,
     runtime: Runtime,
 ) -> TierParts:
-    """ConfigError when the URL is no tier."""
+    """`open_tier` in place of what the URL says. ConfigError when that is no tier."""
     tier = config.tier
-    store = open_tier(tier.storage_url)
+    store = (open_tier or open_object_tier)(tier.storage_url)
     topic = InternalTopic(
         METADATA_TOPIC,
         lambda: metadata.image,

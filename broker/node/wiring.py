@@ -21,6 +21,7 @@ from ...storage.directories.rules.checkpoints import HIGH_WATERMARKS
 from ...storage.disk.files import DiskFiles, Files
 from ...storage.log.log import Log
 from ...storage.scrubbing.scrubber import ExecutorScrubber
+from ...storage.tiers.rules.tier_store import OpenTier
 from ...storage.workers.worker_process import ProcessCompactor, ProcessScrubber, WorkerProcesses
 from ..apis.client_telemetry import connection_of
 from ..apis.describe_quorum import DescribeQuorum
@@ -116,6 +117,7 @@ def wire_broker(
     hello: Callable[[], PeerHello],
     tls: TlsContexts,
     intercept: Intercept | None,
+    open_tier: OpenTier | None,
     runtime: Runtime,
 ) -> BrokerParts:
     """`isr_changes` and `assignments` (of replicas to log directories) are channels of their own, which no client's
@@ -215,7 +217,9 @@ def wire_broker(
 
         tier_channel = peer_channel()
         peer_channels.append(tier_channel)
-        tier = wire_tier(config, configs, metadata, partitions, controller, tier_channel, runtime=runtime)
+        tier = wire_tier(
+            config, configs, metadata, partitions, controller, tier_channel, open_tier=open_tier, runtime=runtime
+        )
     groups = GroupCoordinator(
         partitions,
         config.groups,

@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from ...local.errors import ClusterError
 
-Group: TypeAlias = Literal["links", "processes", "clocks", "disks", "operations", "clients", "delays"]
+Group: TypeAlias = Literal["links", "processes", "clocks", "disks", "tiers", "operations", "clients", "delays"]
 
 Breaker: TypeAlias = Literal["proxies", "namespaces"]
 """What breaks the links of real nodes: proxies that they go through, or the kernel, in a network namespace for each."""
@@ -100,6 +100,10 @@ _KINDS: Final = (
          about="a node is killed, and starts with an empty disk"),
     Kind(name="emptied-directory", group="disks", is_real=False, simulated=_ALONE,
          about="a node is killed, and starts with one log directory empty"),
+    Kind(name="tier-outage", group="tiers", is_real=False, simulated=_ALONE,
+         about="the tier's store does nothing for a while"),
+    Kind(name="tier-error", group="tiers", is_real=False, simulated=_ALONE,
+         about="some calls of the tier's store fail, or are not answered"),
     Kind(name="ambush", group="delays", is_real=False, simulated=_ALONE,
          about="one request is held up while the world changes"),
     Kind(name="late-answer", group="delays", is_real=False, simulated=_ALONE, about="an answer is held up"),

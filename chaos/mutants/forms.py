@@ -109,6 +109,8 @@ _OF_LINES: Final = {
         f"{_TRANSACTIONS} elections",
         r"TORN: |LOST: |STUCK: |ABORTED_READ: |INPUT_TWICE: |no marker ends |not live after healing",
     ),
+    "deleted-before-it-is-tiered": Form(f"--tiers {_PLAIN} tiers", r"Tiered: .* and the tier lacks the batch at "),
+    "unstable-is-copied": Form(f"--tiers {_PLAIN} tiers", r"the tier's copies \S+ and \S+ differ|Tiered: "),
     "pending-offset-wins": Form(f"{_TRANSACTIONS} races", r"OFFSET: "),
     "gap-in-a-compacted-topic": Form(
         f"{_TRANSACTIONS} power", r"Remembered: .* its batches end at |Joining: |StrongIsr: "

@@ -19,11 +19,12 @@ from ...broker.replicas.rules.leader_state import LeaderState
 from ...broker.replication import replica_fetcher
 from ...broker.replication.replica_fetcher import ReplicaFetcher
 from ...broker.replication.rules import divergence
+from ...broker.tiers import remote_log_manager
 from ...broker.transactions.transaction_shard import TransactionShard
 from ...quorum.controller.controller import Controller
 from ...quorum.decisions import brokers, controller_requests
 from ...quorum.decisions.controller_requests import ControllerRequest
-from ...storage.log import producer_snapshots, recovery
+from ...storage.log import producer_snapshots, recovery, truncation
 from ...storage.log.rules import producer_entry
 from ...storage.log.rules.producer_state import ProducerState
 from ...storage.log.segment import Segment
@@ -205,6 +206,20 @@ MUTANTS: Final = (
         make=edited(
             "or error in _NOTHING_TO_END:", "or error in _NOTHING_TO_END or error is ErrorCode.NOT_LEADER_OR_FOLLOWER:"
         ),
+    ),
+    Mutant(
+        name="deleted-before-it-is-tiered",
+        bug="retention deletes from the disk what is not in the tier yet (KIP-405)",
+        owner=truncation,
+        attribute="count_breached_segments",
+        make=edited("limit = min(high_watermark, tiered_end_offset)", "pass"),
+    ),
+    Mutant(
+        name="unstable-is-copied",
+        bug="a segment is copied to the tier with records that are not committed, or of open transactions (KIP-405)",
+        owner=remote_log_manager,
+        attribute="_next_to_copy",
+        make=edited("end_offset <= stable_offset", "end_offset <= log.log_end_offset"),
     ),
     Mutant(
         name="pending-offset-wins",

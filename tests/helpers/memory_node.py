@@ -26,6 +26,7 @@ from penstock.client.connection import Connection, connect
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.disk.memory_files import MemoryFiles
+from penstock.storage.tiers.rules.tier_store import OpenTier
 
 MINUTE = i32Timedelta.parse(timedelta(minutes=1))
 LATEST = -1
@@ -38,6 +39,7 @@ class World:
         self.files = MemoryFiles()
         self.now_ms = 1_700_000_000_000
         self.random = Random(7)
+        self.open_tier: OpenTier | None = None
         self.properties = {
             "listeners": "PLAINTEXT://127.0.0.1:0",
             "log.dirs": "/data",
@@ -52,6 +54,7 @@ class World:
             loop=asyncio.get_running_loop(),
             wall_clock_ms=lambda: self.now_ms,
             random=self.random,
+            open_tier=self.open_tier,
         )
 
     @asynccontextmanager

@@ -37,6 +37,10 @@ CAUGHT_BY = {
     "one-batch-remembered": "storage/log/test_producer_state.py::test_last_five_batches_are_known_as_duplicates",
     "marker-taken-for-written": "broker/coordinators/test_marker_sender.py::"
     "test_what_a_broker_does_not_write_is_asked_again_of_the_leader",
+    "deleted-before-it-is-tiered": "broker/tiers/test_tiered_node.py::"
+    "test_an_outage_of_the_tier_keeps_everything_on_the_disk",
+    "unstable-is-copied": "broker/tiers/test_tiered_node.py::"
+    "test_aborted_transactions_are_told_with_records_from_the_tier",
     "pending-offset-wins": "broker/groups/test_group_offsets.py::"
     "test_an_offset_of_a_transaction_that_is_older_or_aborted_does_not_count",
     "older-member-epoch-commits": "broker/groups/consumer/test_consumer_offsets.py::"

@@ -64,6 +64,15 @@ def test_what_a_profile_is_about_happens(profile: str, happens: str) -> None:
     assert re.search(happens, child.stdout), child.stdout
 
 
+def test_no_fault_takes_what_is_in_the_tier_alone() -> None:
+    options = ["--first", "4", "--faults-s", "8", "--members", "0", "--no-compaction", "--tiers", "--profile", "tiers"]
+    options += ["--seeds", "2", "--nodes", "3", "--brokers", "1", "--log-dirs", "1"]
+    child = subprocess.run(child_command(*options), env=child_environment(), capture_output=True, text=True)
+    assert child.returncode == 0, child.stdout + child.stderr
+    assert re.search(r"\d+ faults: .*\d+ tier error, \d+ tier outage", child.stdout), child.stdout
+    assert re.search(r"[1-9]\d+ segments copied to the tier, [1-9]\d* segments deleted", child.stdout), child.stdout
+
+
 def test_answers_come_late_and_clients_do_not_wait_for_them() -> None:
     options = ["--first", "3", "--faults-s", "8", "--members", "0", "--transactions", "--profile", "races"]
     options += ["--nodes", "3", "--brokers", "0", "--log-dirs", "1"]

@@ -9,7 +9,19 @@ from penstock.chaos.mutants.drain_mutants import BUGS
 from penstock.chaos.mutants.forms import FORMS
 from penstock.chaos.simulation.cluster.command import child_command, child_environment
 
-SHAPE = ("--nodes", "3", "--brokers", "0", "--log-dirs", "1", "--no-compaction", "--members", "0", "--no-transactions")
+SHAPE = (
+    "--nodes",
+    "3",
+    "--brokers",
+    "0",
+    "--log-dirs",
+    "1",
+    "--no-compaction",
+    "--no-tiers",
+    "--members",
+    "0",
+    "--no-transactions",
+)
 SEED_COUNT = 40
 BROKEN_RUNS = {name: FORMS[name].breaks for name in BUGS}
 

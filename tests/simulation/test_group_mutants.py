@@ -10,7 +10,7 @@ from penstock.chaos.mutants.group_mutants import BUGS
 from penstock.chaos.simulation.cluster.command import child_command, child_environment
 
 SEED_COUNT = 200
-SHAPE = ("--nodes", "3", "--brokers", "0", "--log-dirs", "1", "--no-compaction", "--profile", "faults")
+SHAPE = ("--nodes", "3", "--brokers", "0", "--log-dirs", "1", "--no-compaction", "--no-tiers", "--profile", "faults")
 
 # What the first run that finds it says (`group_ownership.py`, `committed_offsets.py`).
 BROKEN_RUNS = {name: FORMS[name].breaks for name in BUGS}

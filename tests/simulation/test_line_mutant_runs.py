@@ -14,7 +14,7 @@ from penstock.chaos.simulation.cluster.command import child_command, child_envir
 
 IS_SOAK = os.environ.get("PENSTOCK_TEST_PROFILE") == "soak"
 SEED_COUNT = 500
-SHAPE = ("--nodes", "3", "--brokers", "0", "--log-dirs", "1", "--no-compaction", "--faults-s", "8")
+SHAPE = ("--nodes", "3", "--brokers", "0", "--log-dirs", "1", "--no-compaction", "--no-tiers", "--faults-s", "8")
 DOCUMENT = Path(__file__).parents[2] / "docs" / "simulation.md"
 _ROW = re.compile(r"^\| `([a-z-]+)` \| `(--[^`|]+)` \|", re.MULTILINE)
 

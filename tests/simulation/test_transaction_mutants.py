@@ -12,7 +12,7 @@ from penstock.chaos.simulation.cluster.command import child_command, child_envir
 
 IS_SOAK = os.environ.get("PENSTOCK_TEST_PROFILE") == "soak"
 SEED_COUNT = 200
-SHAPE = ("--nodes", "3", "--brokers", "0", "--log-dirs", "1", "--no-compaction", "--profile", "faults")
+SHAPE = ("--nodes", "3", "--brokers", "0", "--log-dirs", "1", "--no-compaction", "--no-tiers", "--profile", "faults")
 
 # What the first run that finds it says (`chaos/checkers/transactions.py`).
 BROKEN_RUNS = {name: FORMS[name].breaks for name in BUGS}

@@ -71,6 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--members", type=int)
     parser.add_argument("--transactions", action=BooleanOptionalAction)
     parser.add_argument("--compaction", action=BooleanOptionalAction)
+    parser.add_argument("--tiers", action=BooleanOptionalAction)
     parser.add_argument("--profile", choices=sorted(PROFILES))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--faults-s", type=float, default=20.0)
@@ -206,6 +207,8 @@ class _Total:
                     "offsets committed": run.commit_count,
                     "transactions committed": run.transaction_count,
                     "records compacted away": run.compacted_count,
+                    "segments copied to the tier": run.tiered_count,
+                    "segments deleted from the tier": run.untiered_count,
                     "replicas read from their files": run.file_check_count,
                     "healthy brokers fenced": run.fenced_count,
                 }

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
+from ....broker.tiers.rules.metadata_records import METADATA_TOPIC
 from ...checkers.tables import TableHistory
 from .clients import Consumer, History, Producer
 from .cluster_settings import ClusterSettings
@@ -17,6 +18,7 @@ from .loop import SimulatedLoop
 from .pipelining_producer import PipeliningProducer
 from .process import Process
 from .replica_judge import ReplicaJudge
+from .rereader import Rereader
 from .shapes import Shape
 from .table_clients import TABLE, TableReader, TableWriter
 from .transactional_load import TRANSACTIONS_TOPIC, TransactionalLoad
@@ -69,6 +71,7 @@ class ClusterClients:
         self.table = TableHistory() if shape.has_compaction else None
         self.table_writers: list[TableWriter] = []
         self.table_reader: TableReader | None = None
+        self.rereader: Rereader | None = None
         self.load: TransactionalLoad | None = None
         if shape.has_transactions:
             self.load = TransactionalLoad(
@@ -96,7 +99,12 @@ class ClusterClients:
             places.append((TRANSACTIONS_TOPIC, 0))
         if self._shape.has_groups or (self.load is not None and self.load.commits_offsets):
             places.append((OFFSETS_TOPIC, 0))
+        if self._shape.has_tiers:
+            places.append((METADATA_TOPIC, 0))
         return places
+
+    def tiered_topics(self) -> list[str]:
+        return [topic for topic in self.topics() if self._shape.has_tiers and topic != TABLE]
 
     def deletable_end(self, topic: str, index: int) -> int | None:
         """The highest offset that one of them has asked to delete up to; None: nodes may delete all by themselves."""
@@ -121,6 +129,7 @@ class ClusterClients:
         self._start_deleter()
         self._make_members()
         self._start_table()
+        self._start_rereader()
         for producer in self.producers:
             producer.start()
         if self.load is not None:
@@ -200,6 +209,15 @@ class ClusterClients:
         for one in self.table_clients:
             one.start()
 
+    def _start_rereader(self) -> None:
+        if self._shape.has_tiers:
+            self.rereader = Rereader(
+                "rereader", self._bootstrap, self.history,
+                log_start=lambda partition: self._judge.highest_log_start(TOPIC, partition),
+                loop=self._loop, random=Random(f"rereader {self._seed}"),
+            )  # fmt: skip
+            self.rereader.start()
+
     # What came of them.
 
     @property
@@ -211,6 +229,7 @@ class ClusterClients:
         clients = (
             *self.producers, *self.consumers, *self.members, *self.table_clients,
             *(() if self.deleter is None else (self.deleter,)),
+            *(() if self.rereader is None else (self.rereader,)),
         )  # fmt: skip
         return [*(one.process for one in clients), *(() if self.load is None else self.load.processes)]
 

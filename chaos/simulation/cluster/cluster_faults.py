@@ -13,6 +13,8 @@ from .machine import Machine
 from .network import Network
 from .process import KERNEL, Process
 from .profiles import Profile
+from .simulated_tier import SimulatedTier
+from .tier_faults import TierFaults
 
 _CLOCK_STEPS_MS = (-3_600_000, -60_000, -1_500, 1_500, 60_000, 3_600_000)
 # For how long the active controller is stopped: within what others wait for, and far past any session.
@@ -44,6 +46,7 @@ class ClusterFaults:
         active_controller: Callable[[], int | None],
         has_offline_directory: Callable[[Process], bool],
         on_crash_of_all: Callable[[], None],
+        tier: SimulatedTier | None = None,
     ) -> None:
         """`is_whole` says whether every replica is in sync, `has_caught_up` whether each of one node is that may lead,
         `is_flushed` that only what is synced is acknowledged, and `counts` whether a node is one of those that
@@ -76,6 +79,7 @@ class ClusterFaults:
             self, losses, machines,
             network=network, random=random, is_whole=is_whole, may_lose_data=self._may_lose_data,
         )  # fmt: skip
+        self._tier = None if tier is None else TierFaults(self, tier)
         links = LinkFaults(self, machines, clients, network=network, random=random, leaders=leaders)
         # With the kind of each (see `profiles.py`), and the chance at each step. What mends has none.
         self._actions: tuple[tuple[str | None, float, Callable[[], None]], ...] = (
@@ -101,6 +105,7 @@ class ClusterFaults:
             ("no-descriptors", 0.010, disks.run_out_of_descriptors),
             ("emptied-disk", 0.008, disks.swap),
             ("emptied-directory", 0.012, disks.empty_directory),
+            *(() if self._tier is None else self._tier.actions),
         )
 
     @property
@@ -137,6 +142,8 @@ class ClusterFaults:
         self._trace("heal")
         self._is_healed = True
         self._network.slow.clear()
+        if self._tier is not None:
+            self._tier.heal()
         for source, target in self._network.cuts:
             self._network.heal(source, target)
         for machine in self._machines.values():

@@ -32,6 +32,10 @@ class ClusterRun:
     """Transactions of which clients were told that they are committed."""
     compacted_count: int
     """Records of the table that were sent, and that no replica has at the end."""
+    tiered_count: int
+    """Segments that were copied to the tier."""
+    untiered_count: int
+    """Segments that were deleted there."""
     fenced_count: int
     """Broker-only nodes that were fenced though nothing was wrong with them."""
     file_check_count: int

@@ -30,6 +30,7 @@ from .network import Network
 from .process import Process, current_process
 from .replica_judge import ReplicaJudge
 from .shapes import Choices, Shape, shape_of
+from .simulated_tier import SimulatedTier
 from .table_clients import TABLE, read_table
 from .trace_log import TraceLog, without_addresses
 from .transactional_load import TRANSACTIONS_TOPIC
@@ -69,11 +70,12 @@ class _Simulation:
         self._watch: FencingWatch | None = None
         self._drains = DrainWatch(lambda: self._judge.image)
         ids = shape.node_ids
+        self._tier = SimulatedTier(Random(f"tier {seed}")) if shape.has_tiers else None
         self._machines = {
             node_id: Machine(
                 node_id, shape.voter_ids, settings.of_nodes, directory_count=shape.directory_count,
                 loop=loop, network=self._network, wall_clock_ms=world.wall_clock_ms,
-                random=Random(random.getrandbits(64)), trace=self._trace, on_failure=self._on_failure,
+                random=Random(random.getrandbits(64)), trace=self._trace, on_failure=self._on_failure, tier=self._tier,
             )
             for node_id in ids
         }  # fmt: skip
@@ -82,6 +84,7 @@ class _Simulation:
             lambda topic, index: self._clients.deletable_end(topic, index),
             is_flushed=settings.is_flushed,
             is_compacted=self._is_compacted,
+            tier=self._tier,
         )
         self._bootstrap = [f"{host_of(node_id)}:{BROKER_PORT}" for node_id in ids]
         self._state = ClusterState(self._machines, self._judge, lambda: self._clients.places())
@@ -90,7 +93,11 @@ class _Simulation:
             loop=loop, random=random, state=self._state, judge=self._judge, trace=self._trace,
         )  # fmt: skip
         self._files = FileJudge(
-            self._machines.values(), self._judge, self._clients.history, is_compacted=self._is_compacted
+            self._machines.values(),
+            self._judge,
+            self._clients.history,
+            is_compacted=self._is_compacted,
+            tier=self._tier,
         )
         self._files.table = self._clients.table
         if self._clients.load is not None:
@@ -147,6 +154,8 @@ class _Simulation:
             commit_count=sum(group.commit_count for group in clients.groups),
             transaction_count=0 if clients.load is None else clients.load.history.commit_count,
             compacted_count=self._files.compacted_count,
+            tiered_count=0 if self._tier is None else self._tier.put_count,
+            untiered_count=0 if self._tier is None else self._tier.delete_count,
             fenced_count=0 if self._watch is None else self._watch.count,
             file_check_count=self._files.check_count,
             trace_hash=self._hash.hexdigest(),
@@ -162,6 +171,8 @@ class _Simulation:
         if clients.table is not None:
             of_table = configs_of[TABLE] = self._settings.of_tables(self._seed, configs)
             self._files.keeps_tombstones = int(of_table["delete.retention.ms"]) >= DAY_MS
+        for topic in clients.tiered_topics():
+            configs_of[topic] = self._settings.of_tiered(self._seed, configs_of[topic])
         for topic, partition_count in clients.topics().items():
             creating = self._observe(
                 create_topic(
@@ -185,6 +196,7 @@ class _Simulation:
             is_replicated=self._shape.replication_factor > 1, counts=state.counts, may_count=state.may_count,
             leaders=state.leaders, profile=self._shape.profile,
             active_controller=lambda: self._log.active_controller, on_crash_of_all=self._on_crash_of_all,
+            tier=self._tier,
             has_offline_directory=lambda process: process.name in self._log.directory_losers,
         )  # fmt: skip
         ambushes = Ambushes(
@@ -240,13 +252,16 @@ class _Simulation:
             counts = [count - old for count, old in zip(clients.acknowledged_counts(), before, strict=True)]
             transactions = clients.commit_counts()
             self._trace(f"not live: acknowledged {counts}, transactions {transactions_before} to {transactions}")
-        for client in (*clients.producers, *clients.table_clients, clients.deleter):
+        for client in (*clients.producers, *clients.table_clients, clients.rereader, clients.deleter):
             if client is not None:
                 client.is_stopping = True
         ending = [*clients.producers, *clients.table_clients]
         if is_live and not self._wait(lambda: all(client.is_done for client in ending), _HEALED_S):
             is_live = False
             self._trace(f"not live: {[str(client.process) for client in ending if not client.is_done]} did not end")
+        if is_live and not self._wait(lambda: not self._judge.untiered(), _HEALED_S):
+            is_live = False
+            self._trace(f"not live: {'; '.join(self._judge.untiered())}")
         is_live = is_live and self._read_back() and self._read_table() and self._read_by_groups()
         is_live = is_live and self._finish_transactions()
         for machine in self._machines.values():
@@ -391,7 +406,7 @@ class _Simulation:
         return [
             *self._judge.violations, *self._clients.violations,
             *(() if self._watch is None else self._watch.violations), *self._drains.violations, *self._uncut(),
-            *self._violations,
+            *(() if self._tier is None else self._tier.violations), *self._violations,
         ]  # fmt: skip
 
     def _uncut(self) -> list[str]:

@@ -12,6 +12,14 @@ from .transactional_load import SETTINGS as TRANSACTION_SETTINGS
 DAY_MS: Final = 24 * 3600 * 1000
 SEGMENT_BYTES: Final = "internal.segment.bytes"
 
+_TIER_SETTINGS: Final[Mapping[str, str]] = {
+    "remote.log.storage.system.enable": "true",
+    "remote.log.storage.url": "simulated:",
+    "remote.log.manager.task.interval.ms": "300",
+    "rlmm.config.remote.log.metadata.topic.num.partitions": "1",
+}
+"""Of nodes."""
+
 
 class ClusterSettings:
     def __init__(self, seed: int, shape: Shape, random: Random) -> None:
@@ -48,13 +56,14 @@ class ClusterSettings:
         return {
             **groups,
             **cleaning,
+            **(_TIER_SETTINGS if shape.has_tiers else {}),
             "broker.session.timeout.ms": str(self.session_ms),
             "broker.heartbeat.interval.ms": str(self.session_ms // 4),
             "replica.lag.time.max.ms": str(random.choice((1_000, 3_000, 10_000))),
             "replica.high.watermark.checkpoint.interval.ms": str(random.choice((500, 5_000))),
             "log.flush.offset.checkpoint.interval.ms": str(random.choice((1_000, 60_000))),
             "log.initial.task.delay.ms": "500",
-            "log.retention.check.interval.ms": "2000",
+            "log.retention.check.interval.ms": "500" if shape.has_tiers else "2000",
             "metadata.log.max.record.bytes.between.snapshots": str(random.choice((2_000, 20_971_520))),
         }
 
@@ -68,6 +77,16 @@ class ClusterSettings:
             SEGMENT_BYTES: str(random.choice((1_000, 3_000))),
             "delete.retention.ms": str(DAY_MS if self._has_transactions else random.choice((0, 2_000, DAY_MS))),
             "min.compaction.lag.ms": str(random.choice((0, 0, 1_000))),
+        }
+
+    def of_tiered(self, seed: int, configs: Mapping[str, str]) -> dict[str, str]:
+        """`configs` are those of a topic that is not compacted."""
+        random = Random(f"tiered {seed}")
+        return {
+            **configs,
+            "remote.storage.enable": "true",
+            "local.retention.bytes": random.choice(("1", "1000", "4000")),
+            SEGMENT_BYTES: random.choice(("1000", "2000", "5000")),
         }
 
     def of_topics(self, random: Random, *, has_retention: bool) -> dict[str, str]:

@@ -39,6 +39,7 @@ _PROFILES_HELP: Final = "Profiles:\n\n\b\n" + "\n".join(f"  {name:14}{one.about}
 @click.option("--log-dirs", type=click.IntRange(1, 5), help=f"Log directories of each node {_BY_SEED}: 1 to 3].")
 @click.option("--members", type=click.IntRange(0, 9), help=f"Of two consumer groups, one of each protocol {_BY_SEED}].")
 @click.option("--transactions/--no-transactions", default=None, help=f"Transactional clients {_BY_SEED}].")
+@click.option("--tiers/--no-tiers", default=None, help=f"Tiered storage, with outages {_BY_SEED}].")
 @click.option("--compaction/--no-compaction", default=None, help=f"A table, and logs compacted {_BY_SEED}].")
 @click.option(
     "--profile", type=click.Choice(sorted(PROFILES)), help=f"Which faults and operations {_BY_SEED}], see below."
@@ -58,6 +59,7 @@ def simulate(
     members: int | None,
     transactions: bool | None,
     compaction: bool | None,
+    tiers: bool | None,
     profile: str | None,
     faults_s: float,
     mutant: str | None,
@@ -79,7 +81,7 @@ def simulate(
         ("--profile", profile), ("--mutant", mutant),
     ):  # fmt: skip
         options += [] if value is None else [name, value]
-    for name, is_wanted in (("transactions", transactions), ("compaction", compaction)):
+    for name, is_wanted in (("transactions", transactions), ("compaction", compaction), ("tiers", tiers)):
         options += [] if is_wanted is None else [f"--{name}" if is_wanted else f"--no-{name}"]
     command = child_command(
         *map(str, options),

@@ -23,6 +23,7 @@ from ...checkers.transactions import Place, Transaction
 from .clients import History
 from .machine import Machine
 from .replica_judge import ReplicaJudge
+from .simulated_tier import SimulatedTier
 from .table_clients import TABLE
 from .transactional_clients import TransactionHistory
 
@@ -36,7 +37,7 @@ class FileJudge:
 
     def __init__(
         self, machines: Iterable[Machine], replicas: ReplicaJudge, history: History, *,
-        is_compacted: Callable[[str], bool],
+        is_compacted: Callable[[str], bool], tier: SimulatedTier | None = None,
     ) -> None:  # fmt: skip
         self.check_count = 0
         self.transactions: TransactionHistory | None = None
@@ -48,6 +49,7 @@ class FileJudge:
         self.compacted_count = 0
         """Acknowledged records of the table that are gone, in the replica that has the fewest."""
         self._is_compacted = is_compacted
+        self._tier = tier
         self._machines = {machine.node_id: machine for machine in machines}
         self._replicas = replicas
         self._history = history
@@ -105,8 +107,12 @@ class FileJudge:
             ]
             logs = [read_log(one, is_compacted=True) for one in segments]
         else:
-            logs = [read_log(_segments(machine, one, ".log")) for one in folders]
+            logs = [self._whole(_segments(machine, one, ".log"), topic, index) for one in folders]
         return max(logs, key=lambda log: log.end_offset, default=PlainLog((), "there is no folder"))
+
+    def _whole(self, segments: Mapping[int, bytes], topic: str, index: int) -> PlainLog:
+        """With what the tier has before the first of them."""
+        return read_log(segments) if self._tier is None else self._tier.joined(segments, topic, index)
 
     def _acknowledged(self, place: Place) -> Iterator[Acknowledged]:
         if place.topic == self._history.topic:

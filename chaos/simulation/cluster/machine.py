@@ -11,6 +11,7 @@ from ....broker.configuration.node_config import load
 from ....broker.node.server import Node
 from ....protocol.errors import ConfigError
 from ....storage.disk.memory_files import MemoryFiles
+from ....storage.tiers.rules.tier_store import OpenTier, TierStore
 from .loop import SimulatedLoop
 from .network import Network
 from .process import Process
@@ -42,6 +43,7 @@ class Machine:
         random: Random,
         trace: Callable[[str], None],
         on_failure: Callable[[Machine, str], None],
+        tier: TierStore | None = None,
     ) -> None:
         """A node of `voter_ids` is a controller and a broker, any other a broker. With several log directories the
         metadata has one more to itself."""
@@ -67,6 +69,7 @@ class Machine:
         self._random = random
         self._trace = trace
         self._on_failure = on_failure
+        self._open_tier: OpenTier | None = None if tier is None else lambda _url: tier
         listeners = f"PLAINTEXT://{self.host}:{BROKER_PORT}"
         if self.is_voter:
             listeners += f",CONTROLLER://{self.host}:{CONTROLLER_PORT}"
@@ -105,6 +108,7 @@ class Machine:
             loop=self._loop,
             wall_clock_ms=self._wall_clock_ms,
             random=Random(self._random.getrandbits(64)),
+            open_tier=self._open_tier,
         )
         self._loop.create_task(self._run(process, node))
 

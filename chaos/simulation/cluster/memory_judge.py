@@ -32,11 +32,13 @@ def look_at_memory(
     }
     indexes = _files_of(log, files, _TRANSACTION_INDEX) | _files_of(log, files, f"{_TRANSACTION_INDEX}.swap")
     aborted = read_transaction_index(indexes.values()) if is_index_written else None
+    # Of what only the tier has, the judge of replicas tells.
+    start_offset = log.local_log_start_offset
     segments = swapped(_files_of(log, files, _LOG), _files_of(log, files, _SWAP) if is_compacted else {})
     yield from judge_memory(
         read_log(segments, is_compacted=is_compacted),
-        LogMemory(log.leader_epochs.entries, producers, aborted),
-        start_offset=log.log_start_offset,
+        LogMemory(log.leader_epochs.entries_in(start_offset, log.log_end_offset + 1), producers, aborted),
+        start_offset=start_offset,
         end_offset=log.log_end_offset,
         is_compacted=is_compacted,
     )

@@ -14,9 +14,10 @@ from typing import Final
 
 from ...faults.kinds import simulated_names
 
-# By what does them: `cluster_faults.py`, `disk_faults.py`, `ambushes.py`. A disk that is slow is of `delays.py`.
+# By what does them: `cluster_faults.py`, `disk_faults.py`, `tier_faults.py`, `ambushes.py`. A disk that is slow is of
+# `delays.py`.
 FAULTS: Final = (
-    *(name for name in simulated_names("links", "processes", "clocks", "disks") if name != "slow-disk"),
+    *(name for name in simulated_names("links", "processes", "clocks", "disks", "tiers") if name != "slow-disk"),
     "client-pause",
     "ambush",
 )
@@ -24,7 +25,9 @@ FAULTS: Final = (
 OPERATIONS: Final = simulated_names("operations")
 # `zombies.py`, and the clients that become some.
 ZOMBIES: Final = ("client-freeze", "zombie-commit", "zombie-produce")
-KINDS: Final = frozenset(simulated_names("links", "processes", "clocks", "disks", "operations", "clients", "delays"))
+KINDS: Final = frozenset(
+    simulated_names("links", "processes", "clocks", "disks", "tiers", "operations", "clients", "delays")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +85,12 @@ PROFILES: Final[Mapping[str, Profile]] = {
         about="disks that fail, fail once, have no descriptors or come back empty",
         weights={"disk-error": 3, "failed-read": 4, "no-descriptors": 4, "emptied-disk": 2, "emptied-directory": 3,
                  "kill": 1, "stop": 1, "partition:leaders": 1},
+    ),
+    "tiers": Profile(
+        about="the tier fails and is out, while nodes stop, die and lose disks, leaders change and partitions move",
+        weights={"tier-outage": 3, "tier-error": 3, "slow-disk": 2, "kill": 1, "power-loss": 1, "stop": 1, "pause": 1,
+                 "emptied-disk": 2, "emptied-directory": 1, "partition:leaders": 1, "partition:link": 1,
+                 "reassignment": 2, "moved-leader": 4, "delete-records": 1, "delete-near-start": 1, "retention": 2},
     ),
     "pauses": Profile(
         about="nodes stopped by SIGSTOP, the active controller above all",

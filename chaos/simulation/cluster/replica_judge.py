@@ -12,6 +12,7 @@
 | Joining | so it is on whom a leader proposes for the ISR, by the broker epoch that the controller knows |
 | Synced | where only what is synced counts, no loss of power takes that from any of them |
 | Deleted | a log begins nowhere behind what was asked to be deleted, or behind what is committed |
+| Tiered | what a log has that its disk has not is in the tier, as it was committed |
 | Remembered | a log that was opened or cut, or is a new leader's, has the leader epochs, producers and aborted
 transactions that its batches say (`memory_judge.py`) |
 | Moved | a log that takes over in another log directory has what the one had that it replaces |
@@ -29,6 +30,7 @@ from .machine import Machine
 from .memory_judge import look_at_memory
 from .process import Process
 from .replica_logs import Batch, CompactedReplicaLog, ReplicaLog
+from .simulated_tier import SimulatedTier
 from .watched_replicas import NEW, ReplicaState, WatchedPartition, WatchedReplica
 
 _NO_LEADER = -1
@@ -44,6 +46,7 @@ class ReplicaJudge:
         *,
         is_flushed: bool = False,
         is_compacted: Callable[[str], bool] = lambda _: False,
+        tier: SimulatedTier | None = None,
     ) -> None:
         """`deletable_end` gives the highest offset that DeleteRecords has asked for in a topic's partition; None: the
         nodes may delete all that is committed. `is_flushed`: all topics have `flush.messages=1`.
@@ -54,6 +57,7 @@ class ReplicaJudge:
         self._deletable_end = deletable_end
         self._is_flushed = is_flushed
         self._is_compacted = is_compacted
+        self._tier = tier
         self._images: dict[int, MetadataImage] = {}
         self._image_offset = -1
         self.image: MetadataImage | None = None
@@ -177,7 +181,7 @@ class ReplicaJudge:
         rules, log, old = partition.state, partition.log, replica.state
         now = (
             log.log_start_offset, log.log_end_offset, rules.high_watermark, rules.leader_epoch,
-            rules.is_leader, rules.maximal_isr, log.damage is not None,
+            rules.is_leader, rules.maximal_isr, log.damage is not None, log.local_log_start_offset,
         )  # fmt: skip
         is_moved = log is not replica.source
         if now == old and not is_moved:
@@ -190,8 +194,8 @@ class ReplicaJudge:
             self._violate(f"Monotone: {name}: leader epoch {old.leader_epoch} becomes {state.leader_epoch}")
         # A log that held nothing begins anew with the whole batch that the leader's log begins in the midst of. One
         # that its disk kept from beginning anew is damaged, and holds nothing.
-        is_lost = state.is_damaged and state.log_start_offset == state.log_end_offset
-        if state.high_watermark < old.high_watermark and old.log_start_offset < old.log_end_offset and not is_lost:
+        is_lost = state.is_damaged and state.local_start_offset == state.log_end_offset
+        if state.high_watermark < old.high_watermark and old.local_start_offset < old.log_end_offset and not is_lost:
             self._violate(f"Monotone: {name}: high watermark {old.high_watermark} becomes {state.high_watermark}")
         if state.is_leader:
             other = truth.leaders.setdefault(state.leader_epoch, machine.node_id)
@@ -217,6 +221,10 @@ class ReplicaJudge:
                 self._violate(f"Remembered: {name}: {sentence}")
         if state.log_start_offset > old.log_start_offset:
             self._check_deleted(name, truth, replica)
+        if state.local_start_offset > state.log_start_offset and (
+            is_opened_or_cut or state.local_start_offset > old.local_start_offset
+        ):
+            self._check_tiered(name, truth, replica)
         if begins_to_lead:
             self._check_leader(name, truth, replica)
         if state.takes_records and not (old.takes_records and is_same_epoch):
@@ -242,7 +250,7 @@ class ReplicaJudge:
             new = replica.log.follow(
                 data_of,
                 first_segment=log.first_segment_base_offset,
-                start_offset=replica.state.log_start_offset,
+                start_offset=replica.state.local_start_offset,
                 end_offset=end_offset,
                 known=truth.known,
             )
@@ -265,7 +273,7 @@ class ReplicaJudge:
             committed += new
             truth.producers |= replica.last_of_producers(new)
         known = _ending_at(committed, last.end_offset)
-        if last.end_offset > replica.state.log_start_offset and (
+        if last.end_offset > replica.state.local_start_offset and (
             known is None or known.fingerprint != last.fingerprint
         ):
             self._violate(
@@ -296,6 +304,47 @@ class ReplicaJudge:
                 f"Deleted: {name} begins at {start}, but what is committed ends at {committed_end}, and up to "
                 f"{deletable_end} records were to be deleted"
             )
+
+    def _check_tiered(self, name: str, truth: WatchedPartition, replica: WatchedReplica) -> None:
+        """What this disk does not have any more is in the tier, and its leader epochs are not others."""
+        # Where it begins later elsewhere, what is before may be gone from the tier.
+        start, end = max(replica.state.log_start_offset, truth.highest_log_start), replica.state.local_start_offset
+        there = {} if self._tier is None else self._tier.batches_of(replica.partition.topic, replica.partition.index)
+        for batch in truth.committed:
+            if batch.end_offset <= start or batch.base_offset >= end:
+                continue
+            copy = there.get(batch.base_offset)
+            if copy is None or (copy.leader_epoch, copy.crc) != (batch.leader_epoch, batch.crc):
+                self._violate(
+                    f"Tiered: {name} begins at {start}, on its disk at {end}, and the tier lacks the batch at "
+                    f"{batch.base_offset}"
+                )
+                return
+            epoch = replica.partition.log.leader_epochs.epoch_of(max(batch.base_offset, start))
+            # One that a loss of power took from its checkpoint is found out anew.
+            if epoch not in (None, batch.leader_epoch):
+                self._violate(
+                    f"Tiered: {name} knows leader epoch {epoch} at {batch.base_offset}, which is in the tier alone: it "
+                    f"was appended in {batch.leader_epoch}"
+                )
+                return
+
+    def untiered(self) -> list[str]:
+        """What leaders are to copy to the tier still, and which leader epochs of what is there are to be found out:
+        sentences."""
+        sentences = []
+        for (topic, index), truth in self._partitions.items():
+            for node_id, replica in truth.replicas.items():
+                log = replica.partition.log
+                if not replica.is_alive or not log.config.remote_storage_enable:
+                    continue
+                start, end = log.log_start_offset, log.local_log_start_offset
+                if start < end and log.leader_epochs.epoch_of(start) is None:
+                    sentences.append(f"the leader epoch of {topic}-{index} at {start} is not known to node {node_id}")
+                closed_end = log.active_segment_base_offset
+                if replica.state.is_leader and log.tiered_end_offset < closed_end:
+                    sentences.append(f"{topic}-{index} is in the tier up to {log.tiered_end_offset}, not {closed_end}")
+        return sentences
 
     def _check_leader(self, name: str, truth: WatchedPartition, replica: WatchedReplica) -> None:
         if not _leads_what_is_committed(truth, replica):

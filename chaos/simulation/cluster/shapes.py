@@ -21,6 +21,8 @@ _DIRECTORY_COUNTS: Final = (1, 1, 2, 2, 3)
 _TRANSACTIONS_SHARE: Final = 1 / 3
 # And those whose compacted topics are compacted.
 _COMPACTION_SHARE: Final = 1 / 3
+# And those with tiered storage.
+_TIERS_SHARE: Final = 1 / 3
 # Every second run has everything at once, the others concentrate.
 _PROFILES: Final = (*7 * ("all",), "faults", "restarts", "deletes", "disks", "pauses", "operator", "zombies")
 
@@ -45,6 +47,7 @@ class Choices:
     members: int | None = None
     transactions: bool | None = None
     compaction: bool | None = None
+    tiers: bool | None = None
     profile: str | None = None
     faults_s: float = 20.0
 
@@ -61,6 +64,8 @@ class Shape:
     has_transactions: bool
     has_compaction: bool
     """Whether there is a table, and logs of compacted topics are compacted within seconds."""
+    has_tiers: bool
+    """Whether all but the compacted topics are in tiered storage, with little on disks."""
     profile_name: str
     faults_s: float
 
@@ -93,7 +98,8 @@ class Shape:
         return (
             f"--nodes {self.voter_count} --brokers {self.broker_count} --log-dirs {self.directory_count}{members}"
             f" --{'' if self.has_transactions else 'no-'}transactions"
-            f" --{'' if self.has_compaction else 'no-'}compaction --profile {self.profile_name}"
+            f" --{'' if self.has_compaction else 'no-'}compaction"
+            f" --{'' if self.has_tiers else 'no-'}tiers --profile {self.profile_name}"
             f" --faults-s {self.faults_s:g}"
         )
 
@@ -113,6 +119,9 @@ def shape_of(seed: int, choices: Choices) -> Shape:
     has_compaction = choices.compaction
     if has_compaction is None:
         has_compaction = Random(f"compaction {seed}").random() < _COMPACTION_SHARE
+    has_tiers = choices.tiers
+    if has_tiers is None:
+        has_tiers = Random(f"tiers {seed}").random() < _TIERS_SHARE
     profile = Random(f"profile {seed}").choice(_PROFILES) if choices.profile is None else choices.profile
     return Shape(
         voter_count=voters,
@@ -121,6 +130,7 @@ def shape_of(seed: int, choices: Choices) -> Shape:
         member_counts=Random(f"members {seed}").choice(_MEMBER_COUNTS) if members is None else members,
         has_transactions=has_transactions,
         has_compaction=has_compaction,
+        has_tiers=has_tiers,
         profile_name=profile,
         faults_s=choices.faults_s,
     )

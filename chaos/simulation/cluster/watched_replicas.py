@@ -24,13 +24,15 @@ class ReplicaState(NamedTuple):
     maximal_isr: frozenset[int]
     is_damaged: bool
     """The log takes nothing in until it is cut."""
+    local_start_offset: int
+    """What is before is in the tier, from the log start offset on."""
 
     @property
     def takes_records(self) -> bool:
         return self.is_leader and not self.is_damaged
 
 
-NEW = ReplicaState(0, 0, 0, -1, False, frozenset(), False)
+NEW = ReplicaState(0, 0, 0, -1, False, frozenset(), False, 0)
 
 
 @dataclass(slots=True, eq=False)
@@ -66,8 +68,8 @@ class WatchedReplica:
         )
 
     def has(self, last: Batch) -> bool:
-        """Whether it has this batch and all before it, but for what was deleted."""
-        if self.state.log_start_offset >= last.end_offset:
+        """Whether it has this batch and all before it, but for what was deleted or is in the tier alone."""
+        if self.state.local_start_offset >= last.end_offset:
             return True
         own = self.log.last_below(last.end_offset)
         if own is not None and own.fingerprint == last.fingerprint:

@@ -5,8 +5,8 @@ Objects are written once, whole, and never changed. A key has no prefix but what
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol, TypeAlias
 
 from ....protocol.batches import Buffer
 
@@ -34,3 +34,7 @@ class TierStore(Protocol):
 
     def keys(self, prefix: str) -> Iterator[str]:
         """The keys that begin with `prefix`, which ends in a slash or is empty."""
+
+
+OpenTier: TypeAlias = Callable[[str], TierStore]
+"""Returns the store of a URL (`remote.log.storage.url`), or raises ConfigError, one sentence."""

@@ -36,9 +36,9 @@ from open_transactions import HANGING_PRODUCER_ID, leave_open
 from waiting import loop_until
 
 from penstock.broker.configuration.node_config import load
-from penstock.broker.node import tier_wiring
 from penstock.broker.node.server import Node
-from penstock.broker.tiers import segment_copier
+from penstock.broker.replicas.partition import Partition
+from penstock.broker.tiers import remote_log_manager, segment_copier
 from penstock.broker.tiers.rules.metadata_records import METADATA_TOPIC
 from penstock.broker.tiers.rules.remote_segment import SegmentState, SegmentUpdate
 from penstock.client.connection import Connection, connect
@@ -47,6 +47,7 @@ from penstock.protocol.errors import ConfigError, ErrorCode
 from penstock.protocol.ids import NodeId
 from penstock.protocol.messages import kio_error
 from penstock.storage.log.log import Log
+from penstock.storage.log.segment import Segment
 
 TOPIC = "tiered"
 FINAL_EPOCH = -1
@@ -72,6 +73,7 @@ class TieredWorld(World):
             **properties,
         )
         self.tier = tier
+        self.open_tier = lambda _url: tier
 
     async def fill(self, connection: Connection, segments: int, **configs: str) -> None:
         """Makes the topic, and so many closed segments in it; the first record has offset 0."""
@@ -97,10 +99,8 @@ class TieredWorld(World):
 
 
 @pytest.fixture
-def tier(monkeypatch: pytest.MonkeyPatch) -> MemoryTier:
-    made = MemoryTier()
-    monkeypatch.setattr(tier_wiring, "open_tier", lambda _url: made)
-    return made
+def tier() -> MemoryTier:
+    return MemoryTier()
 
 
 async def write(world: World, connection: Connection) -> None:
@@ -589,9 +589,20 @@ def test_deleting_the_topic_empties_the_tier_after_an_outage_too(tier: MemoryTie
     run(scenario)
 
 
-def test_aborted_transactions_are_told_with_records_from_the_tier(tier: MemoryTier) -> None:
+def test_aborted_transactions_are_told_with_records_from_the_tier(
+    tier: MemoryTier, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The marker lies in a later segment than the records; nothing was copied before it was written."""
     world = TieredWorld(tier, transaction_partition_verification_enable="false")
+    next_to_copy = remote_log_manager._next_to_copy
+    looked_at: list[Segment | None] = []
+
+    def look(partition: Partition) -> Segment | None:
+        segment = next_to_copy(partition)
+        looked_at.append(segment)
+        return segment
+
+    monkeypatch.setattr(remote_log_manager, "_next_to_copy", look)
 
     async def scenario() -> None:
         async with world.running() as (node, connection):
@@ -599,7 +610,9 @@ def test_aborted_transactions_are_told_with_records_from_the_tier(tier: MemoryTi
             await leave_open(connection, TOPIC, world.now_ms)
             for _ in range(3 * PER_SEGMENT):
                 await write(world, connection)
-            assert tier.logs() == []
+            looked_at.clear()
+            await loop_until(lambda: bool(looked_at), "a look at what can be copied")
+            assert set(looked_at) == {None}
             await abort(connection)
             for _ in range(2 * PER_SEGMENT):
                 await write(world, connection)

@@ -15,7 +15,7 @@ def test_a_name_of_the_simulation_is_a_kind_with_a_selector_of_a_real_cluster() 
         kind, _, selector = name.partition(":")
         assert KINDS[kind].simulated, name
         assert not selector or selector in KINDS[kind].selectors, name
-    every = simulated_names("links", "processes", "clocks", "disks", "operations", "clients", "delays")
+    every = simulated_names("links", "processes", "clocks", "disks", "tiers", "operations", "clients", "delays")
     assert set(every) == SIMULATED
     assert len(every) == len(SIMULATED)
 

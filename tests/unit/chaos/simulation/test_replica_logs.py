@@ -115,7 +115,10 @@ class Replica:
 
     def __init__(self, node_id: int) -> None:
         self.segment = bytearray()
-        self.log = SimpleNamespace(directory="/data", log_start_offset=0, log_end_offset=0, first_segment_base_offset=0)
+        self.log = SimpleNamespace(
+            directory="/data", log_start_offset=0, local_log_start_offset=0, log_end_offset=0,
+            first_segment_base_offset=0,
+        )  # fmt: skip
         # What it remembers of its log is judged elsewhere: these batches are heads.
         self.log.damage = "not looked at"
         self.log.producers = SimpleNamespace(entries={})
@@ -144,7 +147,8 @@ class Replica:
 
     def has(self, *batches: bytes, start_offset: int, end_offset: int, high_watermark: int) -> None:
         self.segment[:] = b"".join(batches)
-        self.log.log_start_offset, self.log.log_end_offset = start_offset, end_offset
+        self.log.log_start_offset = self.log.local_log_start_offset = start_offset
+        self.log.log_end_offset = end_offset
         self.partition.high_watermark = high_watermark
 
     def is_told(self, registration: object) -> None:

@@ -47,6 +47,7 @@ def test_the_options_of_a_shape_give_the_same_shape(members: int | None) -> None
             members=int(values["--members"]) if "--members" in values else None,
             transactions="--transactions" in words,
             compaction="--compaction" in words,
+            tiers="--tiers" in words,
             profile=values["--profile"],
             faults_s=float(values["--faults-s"]),
         )
