@@ -164,13 +164,18 @@ class SegmentCheck:
 
 
 class _OffsetIndexCheck:
-    """Passes along the batches of a log with the entries of its offset index."""
+    """Passes along the batches of a log with the entries of its offset index.
+
+    Apache Kafka indexes several batches that arrived together by where the first begins and the last ends.
+    """
 
     def __init__(self, path: str, entries: list[tuple[int, int]], report: Report) -> None:
         self._path = path
         self._entries = entries
         self._report = report
         self._slot = 0
+        # Offset and position of an entry whose batches have not ended yet, and where the first of them ends.
+        self._pending: tuple[int, int, int] | None = None
         report.totals.index_entries += len(entries)
         for (offset, position), (following, following_position) in pairwise(entries):
             if following <= offset or following_position <= position:
@@ -191,14 +196,25 @@ class _OffsetIndexCheck:
                 self._report.find(
                     self._path, f"the entry of offset {offset} says {position}, where no intact batch begins"
                 )
-            elif offset != batch.header.last_offset:
-                self._report.find(
-                    self._path,
-                    f"the entry of offset {offset} says {position}, where the batch ends with offset "
-                    f"{batch.header.last_offset}",
-                )
+            else:
+                self._find_pending()
+                self._pending = offset, position, batch.header.last_offset
+        if self._pending is not None and batch.header.last_offset >= self._pending[0]:
+            if batch.header.last_offset == self._pending[0]:
+                self._pending = None
+            self._find_pending()
+
+    def _find_pending(self) -> None:
+        if self._pending is not None:
+            offset, position, last_offset = self._pending
+            self._pending = None
+            self._report.find(
+                self._path,
+                f"the entry of offset {offset} says {position}, where the batch ends with offset {last_offset}",
+            )
 
     def finish(self, log_size: int) -> None:
+        self._find_pending()
         for offset, position in self._entries[self._slot :]:
             self._report.find(
                 self._path,

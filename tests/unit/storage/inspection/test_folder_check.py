@@ -11,6 +11,7 @@ import pytest
 from closed_logs import FOLDER, stopped_node, write_transaction
 from node_disk import TOPIC_ID, NodeDisk, node_disk
 
+from penstock.protocol.batches import iterate_headers
 from penstock.protocol.ids import TopicId
 from penstock.storage.disk.files import DiskFiles
 from penstock.storage.disk.memory_files import MemoryFiles
@@ -187,6 +188,25 @@ def test_damage_is_found_and_named(damage: Callable[[MemoryFiles, int], None], f
         damage(disk.files, bases(disk.files)[2])
         findings = report_of(disk).findings
         assert any(one.path.endswith(file) and sentence in one.sentence for one in findings), findings
+
+
+def test_an_index_entry_may_be_of_several_batches_that_arrived_together() -> None:
+    with node_disk() as disk:
+        stopped_node(disk)
+        base = bases(disk.files)[2]
+        path = segment_file(FOLDER, base, ".index")
+        last_offsets = {
+            position: header.last_offset - base
+            for position, header in iterate_headers(disk.files.read(segment_file(FOLDER, base, ".log")))
+        }
+        _, position = unpack_from(">ii", disk.files.read(path))
+        following = min(one for one in last_offsets if one > position)
+        change(disk.files, path, 0, pack(">i", last_offsets[following]))
+        assert report_of(disk).findings == []
+        # Where the last one ends is known, too.
+        entry_count = len(disk.files.read(path)) // 8
+        change(disk.files, path, 8 * (entry_count - 1), pack(">i", max(last_offsets.values()) + 1))
+        assert [one.path for one in report_of(disk).findings] == [path]
 
 
 def test_a_log_that_ends_below_its_recovery_point_has_lost_batches() -> None:
