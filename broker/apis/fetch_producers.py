@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.own_apis import OwnApiKey, encode_own_response
-from ...storage.log.rules.producer_state import ProducerState
+from ...storage.log.log import Log
 from ..network.handlers import Handlers
 from ..network.request import Request
 from ..replicas.replica_manager import ReplicaManager
@@ -17,7 +17,8 @@ def register(handlers: Handlers, partitions: ReplicaManager) -> None:
             if request.context.node_id is None:
                 raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
             question = decode_question(bytes(request.body[request.body_offset :]))
-            answer = answer_question(_known(partitions, question), question)
+            log = _log_of(partitions, question)
+            answer = answer_question(log.producers, question, log.aborted_since(question.offset))
         except KafkaError as error:
             answer = encode_refusal(error.code)
         request.respond(encode_own_response(request.correlation_id, answer))
@@ -25,9 +26,9 @@ def register(handlers: Handlers, partitions: ReplicaManager) -> None:
     handlers.add(OwnApiKey.FETCH_PRODUCERS, begin)
 
 
-def _known(partitions: ReplicaManager, question: ProducersQuestion) -> ProducerState:
+def _log_of(partitions: ReplicaManager, question: ProducersQuestion) -> Log:
     partition = partitions.get_online(question.topic, question.partition)
     error = partition.state.check_leader(question.leader_epoch)
     if error is not ErrorCode.NONE:
         raise KafkaError(error)
-    return partition.log.producers
+    return partition.log

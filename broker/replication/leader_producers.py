@@ -24,8 +24,9 @@ from ...protocol.ids import LeaderEpoch
 from ...protocol.own_apis import OwnApiKey
 from ...quorum.raft.cbor_errors import CBOR_ERRORS
 from ...storage.log.producer_snapshots import decode_snapshot, encode_snapshot
+from ...storage.log.rules.aborted_transaction import AbortedTransaction
 from ...storage.log.rules.producer_entry import ProducerEntry
-from ...storage.log.rules.producer_state import ProducerState
+from ...storage.log.rules.producer_state import ProducerState, begun_below
 
 PAGE: Final = 5_000
 """Producers in one answer: some 50 ms of the leader's time and of the follower's; a fourth of a second where there are
@@ -86,9 +87,13 @@ def decode_question(data: bytes) -> ProducersQuestion:
     raise CorruptData(f"expected the question of a follower, found {data[:40].hex()}")
 
 
-def answer_question(known: ProducerState, question: ProducersQuestion) -> bytes:
-    ids = sorted(producer_id for producer_id in known.entries if producer_id > question.above_id)
-    page = known.below(question.offset, ids[:PAGE])
+def answer_question(
+    known: ProducerState, question: ProducersQuestion, aborted: Sequence[AbortedTransaction] = ()
+) -> bytes:
+    """`aborted` are the transactions with an abort marker at or above the question's offset."""
+    all_ids = known.entries.keys() | begun_below(question.offset, aborted).keys()
+    ids = sorted(producer_id for producer_id in all_ids if producer_id > question.above_id)
+    page = known.below(question.offset, ids[:PAGE], aborted=aborted)
     return cbor2.dumps([int(ErrorCode.NONE), encode_snapshot(page, {}), len(ids) > PAGE])
 
 

@@ -317,7 +317,7 @@ class LogMover:
         start_offset = log.local_log_start_offset
         begins_right = copy.first_segment_base_offset <= start_offset <= copy.log_end_offset
         if cut_end < copy.log_end_offset or not begins_right or log.log_start_offset > copy.log_start_offset:
-            producers = log.producers.below(start_offset)
+            producers = log.producers.below(start_offset, aborted=log.aborted_since(start_offset))
             fitting = partial(
                 future.fit, cut_end, start_offset, producers, self._steady_clock_ms(), tiered=log.tiered_history
             )

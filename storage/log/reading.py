@@ -64,6 +64,10 @@ class ReadableLog(TruncatableLog):
         """The aborted transactions that have records in [start_offset, end_offset)."""
         return self._segments.aborted_transactions(start_offset, end_offset)
 
+    def aborted_since(self, offset: int) -> list[AbortedTransaction]:
+        """The transactions whose abort markers are at or above `offset`."""
+        return self.aborted_transactions(offset, self.log_end_offset)
+
     def aborted_transactions_in(self, data: FetchData, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Those that have records in `data`, which was just read from `start_offset` up to `end_offset`, and maybe a
         few behind it, not the whole index for a reader far from the end."""

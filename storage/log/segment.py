@@ -20,7 +20,7 @@ from .rules.aborted_transaction import AbortedTransaction
 from .rules.config import LogConfig
 from .rules.file_names import DELETED, INDEX_SUFFIXES, LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, segment_file
 from .segment_scan import BadBatch, scan
-from .segment_search import Place, find_batch
+from .segment_search import Place, find_batch, find_damaged_batch
 from .time_index import TimeIndex
 from .transaction_index import TransactionIndex
 
@@ -296,8 +296,14 @@ class Segment:
         return True
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the batches that end at or after `offset`."""
-        place = self.locate(offset)
+        """Drop the batches that end at or after `offset`. CorruptData where one before it is not intact."""
+        try:
+            place = self.locate(offset)
+        except CorruptData as error:
+            # The batch at `offset` may be what is damaged, and the reason for the cut.
+            place = find_damaged_batch(self.file, self.base_offset, offset, self.size_bytes)
+            if place is None:
+                raise error from None
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.transaction_index.truncate_to(offset)

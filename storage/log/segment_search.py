@@ -10,6 +10,7 @@ from ...protocol.batches import HEADER_SIZE, LENGTH_OVERHEAD
 from ...protocol.errors import CorruptData
 from ..disk.files import File
 from .index_file import CorruptIndex
+from .segment_scan import BadBatch, scan
 
 # What one read takes in when a batch is looked for after an index entry: about an index interval.
 _WALK_BYTES: Final = 8192
@@ -30,6 +31,7 @@ def find_batch(file: File, segment_base_offset: int, offset: int, position: int,
     CorruptIndex when `position`, which an index gave unless it is 0, leads astray; CorruptData, OSError.
     """
     is_indexed = position > 0
+    next_offset = segment_base_offset
     while position + HEADER_SIZE <= end:
         start = position
         buffer = file.read_at(position, min(_WALK_BYTES, end - position))
@@ -44,7 +46,30 @@ def find_batch(file: File, segment_base_offset: int, offset: int, position: int,
                     raise CorruptIndex(f"{file.path} at {position}: offset {base_offset} cannot lead to {offset}")
             if length < HEADER_SIZE - LENGTH_OVERHEAD:
                 raise CorruptData(f"{file.path} at {position}: a batch of the impossible length {length}")
-            if base_offset + last_offset_delta >= offset:
+            if base_offset < next_offset:
+                raise CorruptData(f"{file.path} at {position}: offset {base_offset} follows {next_offset - 1}")
+            next_offset = base_offset + last_offset_delta + 1
+            if next_offset > offset:
                 return Place(position, LENGTH_OVERHEAD + length)
             position += LENGTH_OVERHEAD + length
     return None
+
+
+def find_damaged_batch(file: File, segment_base_offset: int, offset: int, end: int) -> Place | None:
+    """What is in the place of the batch that begins at `offset`, up to `end`, and is not that one.
+
+    None where a batch before it is not intact, or all are. OSError.
+    """
+    next_offset = segment_base_offset
+    try:
+        for batch in scan(file, 0, end):
+            header = batch.header
+            if not next_offset <= header.base_offset <= header.last_offset < offset:
+                position = batch.position
+                break
+            next_offset = header.next_offset
+        else:
+            return None
+    except BadBatch as bad:
+        position = bad.position
+    return Place(position, end - position) if next_offset == offset else None

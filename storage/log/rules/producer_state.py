@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from ....protocol.batches import CONTROL_FLAG, NO_TIMESTAMP, TRANSACTIONAL_FLAG, BatchHeader
 from ....protocol.errors import ErrorCode, KafkaError
+from .aborted_transaction import AbortedTransaction
 from .producer_entry import UNKNOWN_MS, BatchMetadata, ProducerEntry
 from .transaction_verification import UNVERIFIED, TransactionVerification
 
@@ -325,15 +326,27 @@ class ProducerState:
                 if entry.transaction_first_offset is not None:
                     self._ongoing[entry.transaction_first_offset] = entry.producer_id
 
-    def below(self, offset: int, producer_ids: Iterable[int] | None = None) -> list[ProducerEntry]:
+    def below(
+        self,
+        offset: int,
+        producer_ids: Iterable[int] | None = None,
+        *,
+        aborted: Iterable[AbortedTransaction] = (),
+    ) -> list[ProducerEntry]:
         """What the records at and above `offset` do not tell: for a log that begins there, and takes those in.
 
-        An epoch that began behind `offset` is included without a batch: those records end with it. With
-        `producer_ids`, the known ones, the result has only what they lack.
+        An epoch that began behind `offset` is included without a batch: those records end with it. `aborted` are the
+        transactions with an abort marker there: that of one that began below `offset` tells its end only, and readers
+        of what a tier has below must leave its records out. With `producer_ids` the result has only what those lack.
         """
+        begun = begun_below(offset, aborted)
+        if producer_ids is None:
+            producer_ids = [*self.entries, *(begun.keys() - self.entries.keys())]
         known = []
-        for entry in self.entries.values() if producer_ids is None else map(self.entries.__getitem__, producer_ids):
-            first = entry.transaction_first_offset
+        for producer_id in producer_ids:
+            # One that has expired since has an epoch again with its marker.
+            entry = self.entries.get(producer_id) or ProducerEntry(producer_id)
+            first = begun.get(producer_id, entry.transaction_first_offset)
             known.append(
                 ProducerEntry(
                     entry.producer_id,
@@ -366,6 +379,11 @@ class ProducerState:
         if first_offset is None:
             return None
         return CompletedTransaction(entry.producer_id, first_offset, marker_offset, marker.is_abort)
+
+
+def begun_below(offset: int, aborted: Iterable[AbortedTransaction]) -> dict[int, int]:
+    """The first offsets below `offset` of those transactions, by producer id; a producer has one at a time."""
+    return {one.producer_id: one.first_offset for one in aborted if one.first_offset < offset <= one.last_offset}
 
 
 def _batches_below(entry: ProducerEntry, offset: int) -> list[BatchMetadata]:

@@ -19,6 +19,7 @@ from penstock.broker.replication.leader_producers import (
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 from penstock.protocol.ids import LeaderEpoch
 from penstock.protocol.own_apis import OwnApiKey
+from penstock.storage.log.rules.aborted_transaction import AbortedTransaction
 from penstock.storage.log.rules.producer_entry import BatchMetadata, ProducerEntry
 from penstock.storage.log.rules.producer_state import ProducerState
 
@@ -61,6 +62,26 @@ def test_producers_are_told_in_several_answers(monkeypatch: pytest.MonkeyPatch, 
     leader = Leader(lambda question: answer_question(state, question))
     assert leader.ask() == sorted(ids)
     assert len(leader.answers) == max(1, -(-count // 3))
+
+
+def test_transactions_that_were_aborted_behind_the_offset_began_before_it() -> None:
+    state = ProducerState("t-0", 10**9)
+    for producer_id in (1, 2):
+        state.entries[producer_id] = ProducerEntry(producer_id, epoch=0, appended_ms=1)
+    offset = QUESTION.offset
+    aborted = [
+        # Of one that has expired since, and one that began behind.
+        AbortedTransaction(3, offset - 1, offset + 1, offset + 2),
+        AbortedTransaction(1, offset - 2, offset + 2, offset + 3),
+        AbortedTransaction(2, offset, offset + 4, offset + 5),
+    ]
+    leader = Leader(lambda question: answer_question(state, question, aborted))
+    producers = asyncio.run(ask_leader_producers(cast("Connection", leader), QUESTION, timeout_ms=1))
+    assert {one.producer_id: one.transaction_first_offset for one in producers} == {
+        1: offset - 2,
+        2: None,
+        3: offset - 1,
+    }
 
 
 @pytest.mark.parametrize(

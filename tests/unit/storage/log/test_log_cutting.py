@@ -342,3 +342,27 @@ def test_empty_log_is_not_rolled_by_retention(tmp_path: Path) -> None:
     log = open_log(tmp_path, replace(DENSE, retention_ms=0))
     assert log.delete_old_segments(0, NOW + 10**9) == 0
     assert log.segment_count == 1
+
+
+@pytest.mark.parametrize(("byte", "bit"), [(0, 1), (6, 3), (7, 6), (7, 3)])
+def test_a_batch_whose_offset_is_damaged_is_cut_off_at_its_own(byte: int, bit: int) -> None:
+    """Scrubbing finds it there, and an intact replica has it. The index leads to it, and cannot be rebuilt."""
+    disk = MemoryFiles()
+    path = Path("/data")
+    disk.make_directories(str(path))
+    log = open_log(path, disk=disk)
+    for _ in range(60):
+        append(log)
+    log.flush()
+    log.close()
+    log = open_log(path, disk=disk, recovery_point=60)
+    segment = log.inactive_segments[2]
+    offset = segment.base_offset + 4
+    place = segment.locate(offset)
+    assert place is not None
+    disk.flip_bit(segment.file.path, place.position + byte, bit)
+    assert log.truncate_to(offset)
+    assert log.damage is None
+    assert log.log_end_offset == offset
+    append(log)
+    assert offsets(log)[-1] == offset

@@ -280,6 +280,27 @@ def test_a_log_begun_where_the_leaders_begins_knows_of_producers_what_the_leader
         assert follower.append(sequence)
 
 
+@pytest.mark.parametrize("has_expired", [True, False])
+def test_a_log_begun_within_a_transaction_tells_where_it_began_when_it_was_aborted(has_expired: bool) -> None:
+    """Its first records may be read from a tier: readers must be told to leave them out."""
+    leader, follower = Restarting(), Restarting()
+    leader.append(0)
+    for sequence in range(3):
+        leader.append(sequence, producer_id=8, is_transactional=True)
+    leader.end(8, is_commit=False)
+    start, end_offset = 2, leader.log.log_end_offset
+    if has_expired:
+        del leader.log.producers.entries[8]
+    producers = leader.log.producers.below(start, aborted=leader.log.aborted_since(start))
+    follower.log.truncate_fully_and_start_at(start, producers, NOW)
+    data = leader.log.read(start, max_bytes=1_000_000, end_offset=end_offset, min_one_batch=True)
+    stored = b"".join(piece.read(0, piece.size) for piece in data.slices)
+    follower.log.append_as_follower(memoryview(stored), now_ms=NOW)
+    known = leader.log.aborted_transactions(0, end_offset)
+    assert [(one.producer_id, one.first_offset) for one in known] == [(8, 1)]
+    assert follower.log.aborted_transactions(0, end_offset) == known
+
+
 @pytest.mark.parametrize("is_amid_a_batch", [True, False])
 @pytest.mark.parametrize("in_flight", [1, 3, 5])
 def test_a_log_begun_below_the_batches_in_flight_takes_them_in_when_it_leads(
