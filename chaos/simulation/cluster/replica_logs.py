@@ -47,6 +47,13 @@ class ReplicaLog:
         self.batches: list[Batch] = []
         self._bases: list[int] = []
 
+    def moved_to(self, first_segment: int) -> ReplicaLog:
+        """A copy of this log that nothing is known of but where it begins: what was before is remembered as deleted."""
+        copy = type(self)()
+        copy.batches = [batch for batch in self.batches if batch.end_offset <= first_segment]
+        copy._bases = [batch.base_offset for batch in copy.batches]
+        return copy
+
     def last_below(self, offset: int) -> Batch | None:
         """The last batch that ends at or before `offset`."""
         place = bisect_right(self._bases, offset) - 1

@@ -53,7 +53,8 @@ class WatchedReplica:
 
     def begin_anew(self) -> ReplicaLog:
         """Follow the log that the replica has now. Returns what the one had that it replaces."""
-        replaced, self.log = self.log, type(self.log)()
+        replaced = self.log
+        self.log = replaced.moved_to(self.partition.log.first_segment_base_offset)
         self.replaced = self.source, replaced
         self.source = self.partition.log
         return replaced

@@ -110,6 +110,17 @@ def test_a_log_of_which_all_was_deleted_goes_on_from_what_it_had() -> None:
     assert new.fingerprint == others.fingerprint
 
 
+def test_an_empty_log_that_has_moved_goes_on_from_what_it_had() -> None:
+    leader, follower = leader_and_diverged_follower()
+    follower.log = follower.log.moved_to(3)
+    follower.has(segment=3)
+    assert follower.follow(start_offset=3, end_offset=3) == []
+    follower.has(batch(3, 4, epoch=1), segment=3)
+    follower.known.pop((3, 1))
+    (new,) = follower.follow(start_offset=3, end_offset=4)
+    assert new.fingerprint == leader.log.batches[1].fingerprint
+
+
 class Replica:
     """A replica as the judge sees it, on a machine of its own."""
 
