@@ -12,6 +12,7 @@ from .group_members import PROTOCOLS, Protocol
 from .target import Target
 from .workloads.cluster_growth import cluster_growth
 from .workloads.cluster_partitions import cluster_partitions
+from .workloads.cold_reader import cold_reader
 from .workloads.compaction import compaction
 from .workloads.coordinator_load import coordinator_load
 from .workloads.crowd import crowd
@@ -211,6 +212,13 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
             lambda target: scraping(target, pairs=SCRAPING_PAIRS // part, requests=SCRAPED_REQUESTS),
         ),
         *(_compaction(size, records // part) for size, records in (("1KiB", 600_000), ("100B", 4_000_000))),
+        Cell(
+            name="cold-reader/local",
+            title="records written and read at the end beside a reader of old ones",
+            run=lambda target: cold_reader(target, size_gb=10.0 / part, seconds=20.0 / part),
+            needs_node=True,
+            is_extra=True,
+        ),
         *(_replicated_partitions(count) for count in (200, 500, 1000, 2000)),
         _failover("defaults", "at their defaults", DEFAULTS, 20 // part),
         _failover("quick", "with quick timeouts", QUICK_TIMEOUTS, 20 // part),

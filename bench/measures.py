@@ -102,13 +102,17 @@ MEASURES: Final[Sequence[Measure]] = (
     Measure(
         name="scraping_cpu_ratio", title="broker CPU a request, metrics read to not read", unit="×", is_compared=False
     ),
+    Measure(name="cold_mb_per_s", title="old records read", unit="MB/s", is_more_better=True),
+    Measure(name="cold_broker_cores", title="broker CPU meanwhile", unit="cores"),
+    Measure(name="acknowledged_p99_ratio", title="acknowledged, p99, beside to without", unit="×", is_compared=False),
+    Measure(name="end_to_end_p99_ratio", title="end to end, p99, beside to without", unit="×", is_compared=False),
     Measure(name="compaction_mb_per_s", title="compacted", unit="MB/s", is_more_better=True),
     Measure(name="compaction_cpu_s_per_gb", title="compacted: broker CPU", unit="s/GB"),
     Measure(name="compaction_left_percent", title="compacted: what is left", unit="%", is_compared=False),
     *(
         Measure(name=f"{name}_p99_{when}_ms", title=f"{title} {how}, p99", unit="ms")
         for name, title in (("acknowledged", "acknowledged"), ("end_to_end", "end to end"))
-        for when, how in (("alone", "without compaction"), ("beside", "beside it"))
+        for when, how in (("alone", "without it"), ("beside", "beside it"))
     ),
     *(
         measure
@@ -258,6 +262,10 @@ GOALS: Final[Sequence[Goal]] = (
         Goal(cells=f"groups/{protocol}", measure=measure, at_most=1.0)
         for protocol in ("classic", "consumer")
         for measure in ("group_formed_s", "group_join_median_ms", "group_kill_median_ms", "groups_failover_s")
+    ),
+    *(
+        Goal(cells="cold-reader/*", measure=f"{name}_p99_ratio", at_most=2.0, is_ratio=False)
+        for name in ("acknowledged", "end_to_end")
     ),
     Goal(cells="partitions/10000/*", measure="restart_s", at_most=5.0, is_ratio=False),
     Goal(cells="partitions/10000/*", measure="kill_restart_s", at_most=15.0, is_ratio=False),

@@ -15,6 +15,9 @@ from penstock.bench.local_targets import penstock as local_penstock
 from penstock.bench.target import Cluster, Target
 from penstock.bench.topics import admin, new_topic
 from penstock.bench.workloads.cluster_growth import PHASES, cluster_growth
+from penstock.bench.workloads.cluster_partitions import cluster_partitions
+from penstock.bench.workloads.cold_reader import cold_reader
+from penstock.bench.workloads.coordinator_load import coordinator_load
 from penstock.bench.workloads.crowd import crowd
 from penstock.bench.workloads.exposition import exposition
 from penstock.bench.workloads.groups import groups
@@ -71,6 +74,9 @@ def test_load_is_carried_and_measured(bootstrap: str, load: str) -> None:
 FRESH_LOADS: dict[str, Callable[[Target], Values]] = {
     "startup": startup,
     "partitions": lambda target: partitions(target, count=20),
+    "partitions, written": lambda target: partitions(target, count=20, is_written=True),
+    "coordinators": lambda target: coordinator_load(target, size_mib=1),
+    "cold reader": lambda target: cold_reader(target, size_gb=0.02, seconds=1),
     "http crowd": lambda target: http_crowd(target, name="huge-bodies", clients=30, producers=10, pairs=1, seconds=1),
     "scraping": lambda target: scraping(target, pairs=1, requests=100),
 }
@@ -89,7 +95,7 @@ def test_load_of_a_fresh_node_is_measured_and_the_node_ended(load: str) -> None:
 
     found = FRESH_LOADS[load](Target(name="it", bootstrap="", fresh_node=fresh_node))
     # So few partitions need not take a page of memory.
-    found = {name: value for name, value in found.items() if name != "kib_per_partition"}
+    found = {name: value for name, value in found.items() if name not in ("kib_per_partition", "others_cores")}
     assert all(value is not None and value > 0 for value in found.values()), found
     assert [node.is_running for node in nodes] == [False]
 
@@ -107,6 +113,7 @@ CLUSTER_LOADS: dict[str, Callable[[Target], Values]] = {
     "topic": lambda target: quorum_topic(target, partitions=20),
     "image": lambda target: quorum_image(target, partitions=50, kills=1),
     "replicated partitions": lambda target: replicated_partitions(target, count=6, settle_s=0.1, idle_s=1),
+    "partitions": lambda target: cluster_partitions(target, count=12, settle_s=0.1, idle_s=1),
     "leader failover": lambda target: leader_failover(target, faults=1),
     **{
         f"groups, {protocol}": lambda target, protocol=protocol: groups(  # type: ignore[misc]

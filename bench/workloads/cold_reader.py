@@ -1,0 +1,173 @@
+"""What a reader of old records costs those who write and read at the end.
+
+A topic is filled, its oldest records leave the page cache (by `fdatasync` and POSIX_FADV_DONTNEED of its closed files),
+and single records are sent to another topic at a steady rate, each awaited by its producer and by a reader at the
+end: first alone, then beside a process that reads the large topic from its start as fast as it can. Records count from
+the moment at which they were due, so one that is held up does not hide it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from time import perf_counter_ns
+from typing import Final
+
+import click
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import NewTopic
+
+from ...client.client_log import SILENT_LOGGER
+from ...local.local_node import LocalNode
+from ..payloads import POOL_SIZE, values
+from ..quantiles import latencies
+from ..target import Target
+from ..topics import TIMEOUT_S, admin
+from ..usage import measured
+
+VALUE_BYTES: Final = 1024
+RATE: Final = 200
+"""Records a second at the end: far from what either broker can do."""
+_SEGMENT_BYTES: Final = 64 * 1024 * 1024
+_LARGE: Final = "large"
+_STEADY: Final = "steady"
+_PARTITIONS: Final = 4
+_CHUNK: Final = 10_000
+_WARM_UP_S: Final = 2.0
+_NS: Final = 1_000_000_000
+_DEADLINE_S: Final = 60.0
+
+
+def cold_reader(target: Target, *, size_gb: float, seconds: float) -> Mapping[str, float | None]:
+    """`size_gb` are read as far as that goes in so many seconds."""
+    with target.fresh_running() as (running, node):
+        _fill(running, int(size_gb * 1e9))
+        steady = _Steady(running)
+        try:
+            steady.run(_WARM_UP_S)
+            alone = steady.run(seconds)
+            _drop_from_cache(node.data)
+            reader = _begin_reading(node, seconds)
+            with measured(running.pids) as usage:
+                beside = steady.run(seconds)
+            read_bytes = int(reader.communicate(timeout=_DEADLINE_S)[0])
+        finally:
+            steady.close()
+    assert usage.broker_cpu_s is not None, "it runs here"
+    found = {
+        f"{name}_p99_{when}_ms": times[f"{name}_p99_ms"]
+        for when, times in (("alone", alone), ("beside", beside))
+        for name in ("acknowledged", "end_to_end")
+    }
+    return {
+        **found,
+        **{
+            f"{name}_p99_ratio": (found[f"{name}_p99_beside_ms"] or 0) / (found[f"{name}_p99_alone_ms"] or 1)
+            for name in ("acknowledged", "end_to_end")
+        },
+        "cold_mb_per_s": read_bytes / usage.seconds / 1e6,
+        "cold_broker_cores": usage.broker_cpu_s / usage.seconds,
+        "others_cores": usage.others_cores,
+    }
+
+
+def _fill(target: Target, size_bytes: int) -> None:
+    client = admin(target.bootstrap)
+    config = {"segment.bytes": str(_SEGMENT_BYTES), "retention.ms": "-1"}
+    topics = [NewTopic(_LARGE, _PARTITIONS, 1, config=config), NewTopic(_STEADY, 1, 1)]
+    for answer in client.create_topics(topics, operation_timeout=TIMEOUT_S).values():
+        answer.result(TIMEOUT_S)
+    failures: list[object] = []
+    producer = Producer(
+        {
+            "bootstrap.servers": target.bootstrap,
+            "acks": "all",
+            "linger.ms": 50,
+            "batch.size": 1_000_000,
+            "delivery.report.only.error": True,
+        },
+        logger=SILENT_LOGGER,
+    )
+    pool = values(VALUE_BYTES)
+    messages = [{"value": pool[number % POOL_SIZE], "partition": number % _PARTITIONS} for number in range(_CHUNK)]
+    for _ in range(size_bytes // VALUE_BYTES // _CHUNK + 1):
+        while len(producer) > 5 * _CHUNK:
+            producer.poll(0.01)
+        producer.produce_batch(_LARGE, messages, on_delivery=lambda error, _: failures.append(error))
+    if producer.flush(_DEADLINE_S) or failures:
+        raise click.ClickException(f"{target.name}: the topic was not filled: {failures[:1]}")
+
+
+def _begin_reading(node: LocalNode, seconds: float) -> subprocess.Popen[str]:
+    command = (sys.executable, "-P", "-m", "penstock.bench.cold_read", node.host, str(node.port), _LARGE)
+    return subprocess.Popen((*command, str(_PARTITIONS), str(seconds)), stdout=subprocess.PIPE, text=True)
+
+
+def _drop_from_cache(data: Path) -> None:
+    for segment in data.rglob(f"{_LARGE}-*/*.log"):
+        descriptor = os.open(segment, os.O_RDONLY)
+        try:
+            os.fdatasync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(descriptor)
+
+
+class _Steady:
+    """Records at the end of a topic: each sent at its time, acknowledged and read."""
+
+    def __init__(self, target: Target) -> None:
+        common = {"bootstrap.servers": target.bootstrap, "socket.nagle.disable": True}
+        self._name = target.name
+        self._producer = Producer({**common, "acks": "all", "linger.ms": 0}, logger=SILENT_LOGGER)
+        self._consumer = Consumer(
+            {**common, "group.id": "penstock-bench", "enable.auto.commit": False}, logger=SILENT_LOGGER
+        )
+        self._consumer.assign([TopicPartition(_STEADY, 0, OFFSET_BEGINNING)])
+        self._values = values(VALUE_BYTES)
+        self._acknowledged_ns: list[int] = []
+        self._read_ns: list[int] = []
+        self._read_count = 0
+        self._sent_count = 0
+        self._due_ns: list[int] = []
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def run(self, seconds: float) -> dict[str, float | None]:
+        """Quantiles of the time from when each was due."""
+        self._acknowledged_ns, self._read_ns = [], []
+        first = len(self._due_ns)
+        start_ns = perf_counter_ns()
+        self._due_ns += [start_ns + number * _NS // RATE for number in range(int(seconds * RATE))]
+        for place in range(first, len(self._due_ns)):
+            while (left_ns := self._due_ns[place] - perf_counter_ns()) > 0:
+                self._receive(min(left_ns / _NS, 0.001))
+            self._producer.produce(
+                _STEADY,
+                self._values[place % POOL_SIZE],
+                partition=0,
+                on_delivery=lambda error, _, place=place: self._on_delivery(place, error),  # type: ignore[misc]
+            )
+            self._receive(0)
+        deadline_ns = perf_counter_ns() + int(_DEADLINE_S * _NS)
+        while min(len(self._acknowledged_ns), len(self._read_ns)) < len(self._due_ns) - first:
+            self._receive(0.001)
+            if perf_counter_ns() > deadline_ns:
+                raise click.ClickException(f"{self._name}: records at the end did not come within {_DEADLINE_S:g} s.")
+        return {**latencies("acknowledged", self._acknowledged_ns), **latencies("end_to_end", self._read_ns)}
+
+    def _receive(self, wait_s: float) -> None:
+        self._producer.poll(0)
+        message = self._consumer.poll(wait_s)
+        if message is not None and message.error() is None:
+            self._read_ns.append(perf_counter_ns() - self._due_ns[self._read_count])
+            self._read_count += 1
+
+    def _on_delivery(self, place: int, error: object) -> None:
+        if error is not None:
+            raise click.ClickException(f"{self._name}: a record was not acknowledged: {error}.")
+        self._acknowledged_ns.append(perf_counter_ns() - self._due_ns[place])
