@@ -203,8 +203,8 @@ class Machine:
 
     @property
     def serves(self) -> bool:
-        """Its start is through, and its stop has not begun."""
-        return self.is_ready and not self.is_stopping
+        """Its start is through, and its stop has not begun, of its own accord either as its disk has failed."""
+        return self.is_ready and not self.is_stopping and not self.has_failed
 
     @property
     def is_paused(self) -> bool:
