@@ -16,17 +16,19 @@ class MoveThrottle:
     def __init__(self, bytes_per_s: Callable[[], float]) -> None:
         self._bytes_per_s = bytes_per_s
         self._owed_bytes = 0.0
+        self._rate = 0.0
 
     def piece_bytes(self, max_bytes: int) -> int:
         """How much to copy at once."""
         return int(max(min(max_bytes, self._bytes_per_s() / _PIECES_PER_S), _PIECE_BYTES_MIN))
 
     def take(self, size_bytes: int) -> None:
+        self._rate_now()
         self._owed_bytes += size_bytes
 
     def pause_s(self) -> float:
         """0 when nothing is owed; a rate of 0 stops all moves."""
-        rate = self._bytes_per_s()
+        rate = self._rate_now()
         if rate <= 0:
             return _PAUSE_S_MAX
         pause_s = self._owed_bytes / rate
@@ -37,3 +39,12 @@ class MoveThrottle:
 
     def pass_s(self, seconds: float) -> None:
         self._owed_bytes = max(self._owed_bytes - seconds * max(self._bytes_per_s(), 0), 0)
+
+    def _rate_now(self) -> float:
+        rate = self._bytes_per_s()
+        if 0 < rate < self._rate:
+            # What was moved before is owed for no longer than it was then.
+            self._owed_bytes *= rate / self._rate
+        if rate > 0:
+            self._rate = rate
+        return rate
