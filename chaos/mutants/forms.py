@@ -82,7 +82,7 @@ _OF_DRAINS: Final = {
     "gathered-changes-are-events": Form(f"{_PLAIN} drains", r"Events: \d+\.\d+ is "),
 }
 _OF_MOVES: Final = {
-    "takes-over-behind": Form(f"{_PLAIN} moves --log-dirs 2", r"Moved: \S+ of node \d ends at \d+ in "),
+    "takes-over-behind": Form(f"{_PLAIN} moves --log-dirs 2", r"Moved: \S+ of node \d ends at \d+ in |Remembered: "),
     "cut-not-copied": Form(f"{_PLAIN} moves --log-dirs 2", r"Moved: |LogMatching: |StrongIsr: |Committed: "),
     "safe-before-its-name": Form(f"{_PLAIN} moves --log-dirs 2", r"Synced: node \d has not synced "),
 }

@@ -5,13 +5,14 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ...broker.coordination.effects import Effects
+from ...broker.coordination.latest_records import LatestRecords
 from ...broker.coordinators.coordinator_context import CoordinatorContext
 from ...broker.groups import group_shard
 from ...broker.groups.classic import sync_phase
 from ...broker.groups.classic.group import ClassicGroup
-from ...broker.groups.classic.records import OFFSET_COMMIT_KEY, GroupMetadataValue
+from ...broker.groups.classic.records import GroupMetadataValue
 from ...broker.groups.consumer.group import ConsumerGroup
-from ...broker.groups.group_shard import GroupShard
+from .edited import edited
 from .mutant import Mutant
 
 
@@ -38,14 +39,6 @@ def _at_append(_: Any) -> Any:
         respond(response)
 
     return reply
-
-
-def _first_offset_wins(replay: Callable[..., None]) -> Any:
-    def replay_first(shard: GroupShard, offset: int, key: bytes, value: bytes | None, producer_id: int) -> None:
-        if shard._offset_store.find(*OFFSET_COMMIT_KEY.read(key)) is None:
-            replay(shard, offset, key, value, producer_id)
-
-    return replay_first
 
 
 MUTANTS: Final = (
@@ -80,9 +73,14 @@ MUTANTS: Final = (
     Mutant(
         name="first-offset-wins",
         bug="a coordinator that loads committed offsets takes the oldest of each partition",
-        owner=GroupShard,
-        attribute="_replay_offset",
-        make=_first_offset_wins,
+        owner=LatestRecords,
+        attribute="add_values",
+        make=edited(
+            "(latest.pop(key, None) is not None or self._is_superseded(key)):\n            latest[key] = "
+            "base_offset + delta, key, value",
+            "(key in latest or self._is_superseded(key)):\n            latest.setdefault(key, ("
+            "base_offset + delta, key, value))",
+        ),
     ),
 )
 

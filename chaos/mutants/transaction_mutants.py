@@ -8,7 +8,7 @@ from ...broker.coordinators.marker_sender import MarkerSender
 from ...broker.transactions import transaction_shard
 from ...broker.transactions.transaction_shard import TransactionShard
 from ...protocol.errors import ErrorCode, KafkaError
-from ...storage.log.log import Log
+from ...storage.log.reading import ReadableLog
 from ...storage.log.rules.producer_state import ProducerState
 from .edited import edited
 from .mutant import Mutant
@@ -64,7 +64,7 @@ MUTANTS: Final = (
     Mutant(
         name="aborted-not-told",
         bug="readers of committed records are not told which transactions were aborted",
-        owner=Log,
+        owner=ReadableLog,
         attribute="aborted_transactions",
         make=_none_aborted,
     ),

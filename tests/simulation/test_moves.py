@@ -9,7 +9,7 @@ from penstock.chaos.mutants.forms import FORMS
 from penstock.chaos.mutants.move_mutants import BUGS
 from penstock.chaos.simulation.cluster.command import child_command, child_environment
 
-SHAPE = ("--nodes", "3", "--brokers", "0", "--log-dirs", "2", "--members", "0", "--no-transactions")
+SHAPE = ("--nodes", "3", "--brokers", "0", "--log-dirs", "2", "--members", "0", "--no-transactions", "--no-tiers")
 SEED_COUNT = 100
 # From seed 0 on `cut-not-copied` takes 47 runs.
 FIRST_SEEDS = {"takes-over-behind": 4, "cut-not-copied": 46, "safe-before-its-name": 2}

@@ -72,6 +72,7 @@ class DirectoryMover:
         """`directories` are those of each node, `places` the partitions."""
         self.process = Process("the mover", "10.0.3.3")
         self.is_stopping = False
+        self._is_running = False
         self.counts: Counter[str] = Counter()
         self._node_ids = tuple(node_ids)
         self._directories = tuple(directories)
@@ -92,10 +93,19 @@ class DirectoryMover:
             self.process.run(lambda: self._loop.create_task(self._run()))
 
     async def _run(self) -> None:
+        self._is_running = True
+        try:
+            await self._ask()
+        finally:
+            self._is_running = False
+
+    async def _ask(self) -> None:
         random = self._random
         kinds, rates = list(self._rates_per_s), list(self._rates_per_s.values())
-        while not self.is_stopping:
+        while True:
             await asyncio.sleep(random.expovariate(sum(rates)))
+            if self.is_stopping:
+                break
             if random.choices(kinds, rates)[0] == _THROTTLE:
                 await self._throttle(random.choice(_RATES))
                 continue
@@ -148,7 +158,8 @@ class DirectoryMover:
     async def settle(self) -> None:
         """Nothing is throttled any more."""
         while self.is_busy:
-            if await self._throttle(None):
+            # What it asks for now may be another throttle.
+            if not self._is_running and await self._throttle(None):
                 return
             await asyncio.sleep(_RETRY_S)
 
