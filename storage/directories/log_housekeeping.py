@@ -145,6 +145,7 @@ class LogHousekeeping:
     # Deleting
 
     async def apply_retention(self) -> None:
+        await self._make_starts_last()
         now_ms = self._steady_clock_ms()
         partition_count = segment_count = 0
         for log in list(self._manager.logs):
@@ -156,7 +157,11 @@ class LogHousekeeping:
             try:
                 # Of a log with producers a call deletes some; where a snapshot is missing, it makes it and deletes one.
                 while self._is_present(log):
-                    deleted = log.delete_old_segments(min(self._high_watermark_of(log), end_offset), now_ms)
+                    deleted = log.delete_old_segments(
+                        min(self._high_watermark_of(log), end_offset),
+                        now_ms,
+                        lasting_start_offset=self._lasting_start_offset(log),
+                    )
                     if deleted == 0:
                         break
                     count += deleted
@@ -174,6 +179,23 @@ class LogHousekeeping:
             await asyncio.sleep(0)
         if segment_count:
             logger.info("Deleted segments: partitions=%d segments=%d", partition_count, segment_count)
+
+    async def _make_starts_last(self) -> None:
+        """Of logs with a tier: one whose start is forgotten begins with what the tier has still, and what was deleted
+        behind that without a copy is missing between the two."""
+        for directory in self._manager.directories.online:
+            if any(
+                log.config.remote_storage_enable and log.log_start_offset > self._lasting_start_offset(log)
+                for log in self._manager.logs_in(directory)
+            ):
+                await self._checkpoint(directory, LOG_START_OFFSETS, start_offset_to_checkpoint)
+
+    def _lasting_start_offset(self, log: Log) -> int:
+        """Of a log without a tier its segments tell where it begins."""
+        if not log.config.remote_storage_enable:
+            return MAX_INT64
+        directory = self._manager.directories.directory_of(log.directory)
+        return 0 if directory is None else directory.checkpointed[LOG_START_OFFSETS].get((log.topic, log.partition), 0)
 
     async def remove_due_files(self) -> None:
         """Remove files of deleted segments and folders of deleted logs whose `file.delete.delay.ms` is over."""

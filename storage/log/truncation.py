@@ -266,17 +266,19 @@ class TruncatableLog:
         self.leader_epochs.truncate_from_start(offset)
         return True
 
-    def delete_old_segments(self, high_watermark: int, now_ms: int) -> int:
+    def delete_old_segments(self, high_watermark: int, now_ms: int, *, lasting_start_offset: int = MAX_INT64) -> int:
         """Apply retention and the log start offset; how many segments went: until it is 0 there may be more.
 
-        Their files are `take_removable_files`. OSError and CorruptData leave what is left for the next time.
+        Of the log start offset what is above `lasting_start_offset` would be forgotten if the process ended now: no
+        segment goes for that. Their files are `take_removable_files`. OSError and CorruptData leave what is left for
+        the next time.
         """
         if self.damage is not None or self._is_closed:
             return 0
         count = count_breached_segments(
             self._segments.from_slot(0),
             self._config,
-            log_start_offset=self.log_start_offset,
+            log_start_offset=min(self.log_start_offset, lasting_start_offset),
             log_end_offset=self.log_end_offset,
             high_watermark=high_watermark,
             tiered_end_offset=self.tiered_end_offset,

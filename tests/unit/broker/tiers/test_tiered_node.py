@@ -109,6 +109,12 @@ async def write(world: World, connection: Connection) -> None:
     assert await produce(connection, TOPIC, VALUE, timestamp_ms=world.now_ms) is ErrorCode.NONE
 
 
+async def delete_records(connection: Connection, offset: int) -> None:
+    wanted = DeleteRecordsPartition(partition_index=i32(0), offset=i64(offset))
+    topic = DeleteRecordsTopic(name=TopicName(TOPIC), partitions=(wanted,))
+    await connection.call(DeleteRecordsRequest(topics=(topic,), timeout=MINUTE))
+
+
 async def abort(connection: Connection) -> None:
     """Ends the transaction of `leave_open`."""
     topic = WritableTxnMarkerTopic(name=TopicName(TOPIC), partition_indexes=(i32(0),))
@@ -488,9 +494,7 @@ def test_retention_goes_on_where_a_copy_fails(tier: MemoryTier) -> None:
             for _ in range(PER_SEGMENT):
                 await write(world, connection)
             await loop_until(lambda: world.failed_copies(node) > 2, "copies that fail")
-            wanted = DeleteRecordsPartition(partition_index=i32(0), offset=i64(7))
-            topic = DeleteRecordsTopic(name=TopicName(TOPIC), partitions=(wanted,))
-            await connection.call(DeleteRecordsRequest(topics=(topic,), timeout=MINUTE))
+            await delete_records(connection, 7)
             await loop_until(lambda: tier.logs() == [6], "deletion")
 
     run(scenario)
@@ -554,15 +558,38 @@ def test_retention_by_size_deletes_in_the_tier_and_moves_the_log_start(tier: Mem
     run(scenario)
 
 
+def test_records_that_were_deleted_before_they_were_copied_leave_no_gap(tier: MemoryTier) -> None:
+    """The log start lasts before a segment goes for it: else the log would begin with the tier's, and miss the next."""
+    world = TieredWorld(tier)
+
+    async def scenario() -> None:
+        node = world.node()
+        await node.start()
+        async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as connection:
+            await world.fill(connection, 2, **ONE_SEGMENT, flush_messages="1")
+            log = log_of(node)
+            await loop_until(lambda: log.tiered_end_offset == 6, "copies")
+            tier.fails = lambda _call, _key: True
+            for _ in range(3 * PER_SEGMENT):
+                await write(world, connection)
+            await delete_records(connection, 14)
+            await loop_until(lambda: log.first_segment_base_offset == 12, "deletion")
+            await world.lose_power(node)
+        tier.fails = lambda _call, _key: False
+        async with world.running() as (node, connection):
+            assert log_of(node).log_start_offset == 14
+            assert await read_offsets(connection, 14, 16) == [14, 15]
+
+    run(scenario)
+
+
 def test_deleted_records_leave_the_tier(tier: MemoryTier) -> None:
     world = TieredWorld(tier)
 
     async def scenario() -> None:
         async with world.tiered(4, **ONE_SEGMENT) as (node, connection):
             await loop_until(lambda: log_of(node).local_log_start_offset == 12, "local retention")
-            wanted = DeleteRecordsPartition(partition_index=i32(0), offset=i64(7))
-            topic = DeleteRecordsTopic(name=TopicName(TOPIC), partitions=(wanted,))
-            await connection.call(DeleteRecordsRequest(topics=(topic,), timeout=MINUTE))
+            await delete_records(connection, 7)
             await loop_until(lambda: tier.logs() == [6, 9], "deletion")
             assert (await read_offsets(connection, 7, 13))[-6:] == list(range(7, 13))
 
