@@ -136,6 +136,9 @@ class SnapshotGenerator:
             if is_kept and snapshot_id.end_offset > self._log.start_offset:
                 self._log.trim(snapshot_id)
                 logger.info("Created metadata snapshot: end_offset=%d epoch=%d", *snapshot_id)
-            return is_kept
         finally:
             self._task = None
+        if self._timer is None and self._has_new:
+            # The timer of what came meanwhile went off, and no other entry may come.
+            self._set_timer()
+        return is_kept
