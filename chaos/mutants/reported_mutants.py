@@ -12,7 +12,7 @@ from ...broker.coordinators.coordinator_context import CoordinatorContext
 from ...broker.fetching.fetch_read import FetchRead
 from ...broker.transactions.transaction_shard import TransactionShard
 from ...quorum.decisions import partition_changes
-from ...storage.directories.log_manager import LogManager
+from ...storage.directories.log_opening import LogOpening
 from ...storage.log import log as log_module
 from ...storage.log import producer_snapshots, recovery
 from ...storage.log.log import Log
@@ -25,14 +25,14 @@ from .mutant import Mutant
 def _none_is_stray(find: Callable[..., Any]) -> Any:
     """A folder that the metadata do not know is removed with all that is in it."""
 
-    def without_strays(logs: Any, directory: Any, folders: Any, is_stray: Any) -> Any:
+    def without_strays(opening: Any, directory: Any, folders: Any) -> Any:
         kept = []
         for folder in folders:
-            if is_stray(folder.topic, folder.partition, folder.topic_id):
-                logs._files.remove_tree(folder.path)
+            if opening._is_stray(folder.topic, folder.partition, folder.topic_id):
+                opening._files.remove_tree(folder.path)
             else:
                 kept.append(folder)
-        return find(logs, directory, kept, is_stray)
+        return find(opening, directory, kept)
 
     return without_strays
 
@@ -121,7 +121,7 @@ MUTANTS: Final = (
     Mutant(
         name="unknown-folders-are-removed",
         bug="the records of a topic that the metadata do not have are removed, not set aside (NATS)",
-        owner=LogManager,
+        owner=LogOpening,
         attribute="_without_strays",
         make=_none_is_stray,
     ),

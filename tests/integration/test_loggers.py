@@ -21,7 +21,7 @@ pytestmark = [
 ]
 
 LOGGER = "penstock.storage"
-MODULE = "penstock.storage.directories.log_manager"
+MODULE = "penstock.storage.directories.removed_folders"
 TOPIC = "short-lived"
 
 
