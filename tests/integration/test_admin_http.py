@@ -176,6 +176,14 @@ def test_a_broker_is_drained_by_any_node_and_its_partitions_are_moved(cluster: L
     assert not ask(first, "/v1/brokers/3/maintenance", method="DELETE")[1]["is_drained"]
 
 
+def status_of(connection: socket.socket) -> bytes:
+    """Nothing of one that was closed to make room before the node had read its request."""
+    try:
+        return connection.recv(12)
+    except ConnectionResetError:
+        return b""
+
+
 def test_hostile_clients_are_closed_and_others_are_served(cluster: LocalCluster) -> None:
     node = cluster.nodes[1]
     assert node.admin_port is not None
@@ -219,7 +227,7 @@ def test_hostile_clients_are_closed_and_others_are_served(cluster: LocalCluster)
         # In a moment one that is idle makes room.
         wait_for(partial(is_healthy, node.admin), "one more client is served")
         streams = [connected(stack, b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n") for _ in range(40)]
-        statuses = [one.recv(12) for one in streams]
+        statuses = [status_of(one) for one in streams]
         assert b"HTTP/1.1 503" in statuses
         wait_for(partial(is_healthy, node.admin), "one more client is served")
         assert len(held) == 300
