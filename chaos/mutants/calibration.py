@@ -14,20 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from ..simulation.cluster.command import child_command, child_environment
-from .forms import BUGS, FORMS, STORIES, UNIT_TESTS, Form, caught_by
+from .forms import BUGS, FORMS, SMALL_CLUSTER, STORIES, UNIT_TESTS, Form, caught_by
 
-_SHAPE: Final = (
-    "--nodes",
-    "3",
-    "--brokers",
-    "0",
-    "--log-dirs",
-    "1",
-    "--no-compaction",
-    "--no-tiers",
-    "--faults-s",
-    "8",
-)
+_SHAPE: Final = (*SMALL_CLUSTER, "--faults-s", "8")
 _QUORUM_RUN: Final = "penstock.chaos.simulation.quorum_run"
 _TESTS: Final = Path(__file__).parents[2] / "tests"
 _UNIT_TESTS: Final = _TESTS / "mutants" / "test_calibrated_bugs.py"

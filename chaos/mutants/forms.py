@@ -19,6 +19,8 @@ from . import (
     transaction_mutants,
 )
 
+SMALL_CLUSTER: Final = ("--nodes", "3", "--brokers", "0", "--log-dirs", "1", "--no-compaction", "--no-tiers")
+"""Options of runs that look for one bug: what they do not leave to the seed. Those of a form come behind, and win."""
 # Options of directed runs that several have in common.
 _PLAIN: Final = "--members 0 --no-transactions --profile"
 _TRANSACTIONS: Final = "--members 0 --transactions --profile"

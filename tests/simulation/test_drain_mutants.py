@@ -6,22 +6,10 @@ import subprocess
 import pytest
 
 from penstock.chaos.mutants.drain_mutants import BUGS
-from penstock.chaos.mutants.forms import FORMS
+from penstock.chaos.mutants.forms import FORMS, SMALL_CLUSTER
 from penstock.chaos.simulation.cluster.command import child_command, child_environment
 
-SHAPE = (
-    "--nodes",
-    "3",
-    "--brokers",
-    "0",
-    "--log-dirs",
-    "1",
-    "--no-compaction",
-    "--no-tiers",
-    "--members",
-    "0",
-    "--no-transactions",
-)
+SHAPE = (*SMALL_CLUSTER, "--members", "0", "--no-transactions")
 SEED_COUNT = 40
 BROKEN_RUNS = {name: FORMS[name].breaks for name in BUGS}
 

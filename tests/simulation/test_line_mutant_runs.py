@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock.chaos.mutants.forms import FORMS
+from penstock.chaos.mutants.forms import FORMS, SMALL_CLUSTER
 from penstock.chaos.mutants.line_mutants import BUGS
 from penstock.chaos.simulation.cluster.command import child_command, child_environment
 
 IS_SOAK = os.environ.get("PENSTOCK_TEST_PROFILE") == "soak"
 SEED_COUNT = 500
-SHAPE = ("--nodes", "3", "--brokers", "0", "--log-dirs", "1", "--no-compaction", "--no-tiers", "--faults-s", "8")
+SHAPE = (*SMALL_CLUSTER, "--faults-s", "8")
 DOCUMENT = Path(__file__).parents[2] / "docs" / "simulation.md"
 _ROW = re.compile(r"^\| `([a-z-]+)` \| `(--[^`|]+)` \|", re.MULTILINE)
 

@@ -14,7 +14,7 @@ from penstock.chaos.simulation.cluster.command import child_command, child_envir
 
 IS_SOAK = os.environ.get("PENSTOCK_TEST_PROFILE") == "soak"
 SEED_COUNT = 200
-SHAPE = ("--nodes", "3", "--brokers", "0", "--log-dirs", "1", "--no-compaction", "--no-tiers", "--profile", "faults")
+SHAPE = (*forms.SMALL_CLUSTER, "--profile", "faults")
 
 # The story that is about it, and what the judge says of that, or what is told otherwise than it should be.
 # `forms.STORIES` has it of the others.

@@ -6,13 +6,13 @@ import subprocess
 
 import pytest
 
-from penstock.chaos.mutants.forms import FORMS
+from penstock.chaos.mutants.forms import FORMS, SMALL_CLUSTER
 from penstock.chaos.mutants.transaction_mutants import BUGS
 from penstock.chaos.simulation.cluster.command import child_command, child_environment
 
 IS_SOAK = os.environ.get("PENSTOCK_TEST_PROFILE") == "soak"
 SEED_COUNT = 200
-SHAPE = ("--nodes", "3", "--brokers", "0", "--log-dirs", "1", "--no-compaction", "--no-tiers", "--profile", "faults")
+SHAPE = (*SMALL_CLUSTER, "--profile", "faults")
 
 # What the first run that finds it says (`chaos/checkers/transactions.py`).
 BROKEN_RUNS = {name: FORMS[name].breaks for name in BUGS}
