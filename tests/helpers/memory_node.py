@@ -67,6 +67,15 @@ class World:
         finally:
             await node.stop()
 
+    @asynccontextmanager
+    async def losing_power(self, **properties: str) -> AsyncIterator[tuple[Node, Connection]]:
+        """`running`, until the power is lost."""
+        node = self.node(**properties)
+        await node.start()
+        async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as connection:
+            yield node, connection
+        await self.lose_power(node)
+
     async def lose_power(self, node: Node) -> None:
         """Nothing of the node gets to the disk any more, and what was not synced may be gone."""
         self.files.crash(self.random)

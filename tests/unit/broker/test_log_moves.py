@@ -20,7 +20,7 @@ from waiting import ask_until, loop_until
 
 from penstock.broker.node import assignments_manager
 from penstock.broker.node.server import Node
-from penstock.client.connection import Connection, connect
+from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.ids import NodeId
 from penstock.storage.directories import log_mover
@@ -97,11 +97,8 @@ def test_a_log_moves_under_produce_and_stays_moved() -> None:
 def test_a_loss_of_power_right_after_a_move_loses_nothing_that_was_synced() -> None:
     async def scenario() -> None:
         world = World(log_dirs=f"{DATA},{MORE}", metadata_log_dir="/meta")
-        node = world.node()
-        await node.start()
-        async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as connection:
+        async with world.losing_power() as (node, connection):
             sent, target = await move_under_produce(node, connection, flush_messages="1")
-        await world.lose_power(node)
         async with world.running() as (node, connection):
             assert await end_offset(connection, "t") == sent
             await moved(node, target)

@@ -78,13 +78,10 @@ def test_acknowledged_records_and_topics_survive_a_loss_of_power(seed: int) -> N
     async def scenario() -> None:
         world = World()
         world.random.seed(seed)
-        node = world.node()
-        await node.start()
-        async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as connection:
+        async with world.losing_power() as (_, connection):
             assert await create_topic(connection, "t", flush_messages="1") == ErrorCode.NONE
             for number in range(20):
                 assert await produce(connection, "t", b"%d" % number) == ErrorCode.NONE
-        await world.lose_power(node)
         async with world.running() as (_, connection):
             # The only replica was not stopped cleanly; it comes back leading all the same.
             assert (await describe(connection, "t")).topics[0].partitions[0].leader_id == 1

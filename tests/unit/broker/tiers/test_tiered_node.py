@@ -41,7 +41,7 @@ from penstock.broker.replicas.partition import Partition
 from penstock.broker.tiers import remote_log_manager, segment_copier
 from penstock.broker.tiers.rules.metadata_records import METADATA_TOPIC
 from penstock.broker.tiers.rules.remote_segment import SegmentState, SegmentUpdate
-from penstock.client.connection import Connection, connect
+from penstock.client.connection import Connection
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.errors import ConfigError, ErrorCode
 from penstock.protocol.ids import NodeId
@@ -237,12 +237,9 @@ def test_a_loss_of_power_takes_nothing_that_only_the_tier_has(tier: MemoryTier) 
     world = TieredWorld(tier)
 
     async def scenario() -> None:
-        node = world.node()
-        await node.start()
-        async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as connection:
+        async with world.losing_power() as (node, connection):
             await world.fill(connection, 5, **ONE_SEGMENT, flush_messages="1")
             await loop_until(lambda: log_of(node).local_log_start_offset == 15, "local retention")
-            await world.lose_power(node)
         async with world.running() as (_, connection):
             assert await read_offsets(connection, 0, 16) == list(range(16))
 
@@ -563,9 +560,7 @@ def test_records_that_were_deleted_before_they_were_copied_leave_no_gap(tier: Me
     world = TieredWorld(tier)
 
     async def scenario() -> None:
-        node = world.node()
-        await node.start()
-        async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as connection:
+        async with world.losing_power() as (node, connection):
             await world.fill(connection, 2, **ONE_SEGMENT, flush_messages="1")
             log = log_of(node)
             await loop_until(lambda: log.tiered_end_offset == 6, "copies")
@@ -574,7 +569,6 @@ def test_records_that_were_deleted_before_they_were_copied_leave_no_gap(tier: Me
                 await write(world, connection)
             await delete_records(connection, 14)
             await loop_until(lambda: log.first_segment_base_offset == 12, "deletion")
-            await world.lose_power(node)
         tier.fails = lambda _call, _key: False
         async with world.running() as (node, connection):
             assert log_of(node).log_start_offset == 14
