@@ -16,9 +16,10 @@ from typing import Any, Final
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from ...checkers.tables import TableHistory, TableRecord, TableSend
-from .clients import CLIENT_FAILURES, patiently, read_to_end, stop_client
+from .clients import CLIENT_FAILURES, read_to_end, stop_client
 from .loop import SimulatedLoop
 from .process import Process
+from .repeated_reader import RepeatedReader
 
 TABLE: Final = "table"
 _RETRY_S: Final = 0.2
@@ -118,35 +119,19 @@ class TableWriter:
             self._trace(f"acknowledged {one.key!r} {(one.value or b'tombstone')[:24]!r} {one.offset}")
 
 
-class TableReader:
-    """One table after the other, until `is_stopping`."""
+class TableReader(RepeatedReader):
+    """One table after the other."""
 
     def __init__(
         self, name: str, bootstrap: Sequence[str], history: TableHistory, *, loop: SimulatedLoop, random: Random
     ) -> None:
-        self.process = Process(name, "10.0.2.9")
-        self.is_stopping = False
-        self.is_done = False
-        self._name = name
-        self._bootstrap = list(bootstrap)
+        super().__init__(name, "10.0.2.9", bootstrap, history.errors, loop=loop, random=random)
         self._history = history
-        self._loop = loop
-        self._random = random
 
-    def start(self) -> None:
-        self.process.run(lambda: self._loop.create_task(self._run()))
-
-    async def _run(self) -> None:
-        while not self.is_stopping:
-            try:
-                began_s = self._loop.time()
-                reading = read_table(self._bootstrap, client_id=self._name)
-                records, end_offset = await patiently(reading, _PATIENCE_S)
-                self._history.on_read(self._name, records, end_offset, began_s=began_s)
-            except _FAILURES as error:
-                self._history.errors[type(error).__name__] += 1
-            await asyncio.sleep(self._random.expovariate(1 / 0.5))
-        self.is_done = True
+    async def _read(self) -> None:
+        began_s = self._loop.time()
+        records, end_offset = await self._within_patience(read_table(self._bootstrap, client_id=self._name))
+        self._history.on_read(self._name, records, end_offset, began_s=began_s)
 
 
 async def read_table(bootstrap: Sequence[str], *, client_id: str) -> tuple[list[TableRecord], int]:
