@@ -109,6 +109,17 @@ def test_transaction_index_has_the_aborted_transactions_and_no_others() -> None:
     assert judged(MEMORY._replace(aborted=None)) == []
 
 
+def test_a_transaction_may_have_begun_before_the_first_batch_that_is_left() -> None:
+    left = read_log({5: sent(5, sequence=3) + aborted(6)})
+    known = LogMemory(((0, 5),), {PRODUCER: RememberedProducer(0, (RememberedBatch(3, 5, 5),), None)}, None)
+    for first_offset in (2, 5):
+        memory = known._replace(aborted=(AbortedRange(PRODUCER, first_offset, 6),))
+        assert judged(memory, left, start_offset=5, end_offset=7) == []
+    for wrong in (AbortedRange(PRODUCER + 1, 2, 6), AbortedRange(PRODUCER, 2, 5)):
+        (sentence, *_) = judged(known._replace(aborted=(wrong,)), left, start_offset=5, end_offset=7)
+        assert "lacks" in sentence
+
+
 def test_log_with_a_gap_is_none() -> None:
     gap = read_log({0: sent(0, sequence=0), 2: sent(2, sequence=1)})
     (sentence,) = judged(MEMORY, gap)
