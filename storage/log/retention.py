@@ -23,7 +23,7 @@ def count_breached_segments(
 
     Never one with an offset at or above the high watermark, so that the log start cannot pass it, and never an empty
     active segment. The active segment may be among them: then the log must roll first. Where segments are copied to a
-    tier, `tiered_end_offset` is the end of what can be read there: retention stops at it.
+    tier, retention stops at `tiered_end_offset`: the end of what can be read there and is synced here.
     """
     limit = high_watermark
 

@@ -281,7 +281,8 @@ class TruncatableLog:
             log_start_offset=min(self.log_start_offset, lasting_start_offset),
             log_end_offset=self.log_end_offset,
             high_watermark=high_watermark,
-            tiered_end_offset=self.tiered_end_offset,
+            # Before that no checkpoint has to have the leader epochs that no batch on this disk will say again.
+            tiered_end_offset=min(self.tiered_end_offset, self._recovery_point.offset),
             now_ms=now_ms,
         )
         if count == 0:

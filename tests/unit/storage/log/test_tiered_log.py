@@ -104,6 +104,7 @@ def files() -> MemoryFiles:
 def test_nothing_is_deleted_that_the_tier_does_not_have(files: MemoryFiles) -> None:
     log = opened(files)
     append(log, 7)
+    log.flush()
     assert log.delete_old_segments(log.log_end_offset, 5) == 0
     log.tiered_end_offset = 3
     assert log.delete_old_segments(log.log_end_offset, 5) == 1
@@ -111,6 +112,22 @@ def test_nothing_is_deleted_that_the_tier_does_not_have(files: MemoryFiles) -> N
     with pytest.raises(KafkaError) as moved:
         log.read(1, max_bytes=100, end_offset=7, min_one_batch=True)
     assert moved.value.code is ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE
+
+
+def test_no_segment_goes_while_its_batches_alone_say_a_leader_epoch(files: MemoryFiles) -> None:
+    log = opened(files)
+    append(log, 3, leader_epoch=0)
+    log.flush()
+    append(log, 4, leader_epoch=3)
+    log.tiered_end_offset = 6
+    while log.delete_old_segments(log.log_end_offset, 5):
+        pass
+    log.close_files()
+    again = opened(files, is_clean=False)
+    assert again.leader_epochs.entries == ((0, 0), (3, 3))
+    again.flush()
+    again.tiered_end_offset = 6
+    assert again.delete_old_segments(again.log_end_offset, 5) > 0
 
 
 def test_what_lies_below_the_log_start_goes_whether_it_was_copied_or_not(files: MemoryFiles) -> None:
@@ -195,9 +212,9 @@ def test_a_log_that_begins_behind_its_start_never_lacks_the_epochs_before(seed: 
 def test_switched_off_the_log_starts_on_its_disk(files: MemoryFiles) -> None:
     log = opened(files)
     append(log, 7)
+    log.flush()
     log.tiered_end_offset = 6
     log.delete_old_segments(log.log_end_offset, 5)
-    log.flush()
     log.close()
     again = opened(files, config=replace(CONFIG, remote_storage_enable=False))
     assert again.log_start_offset == again.local_log_start_offset == log.local_log_start_offset > 0
@@ -244,6 +261,7 @@ def test_what_comes_after_a_cut_is_kept_until_it_is_copied_too(files: MemoryFile
     log.truncate_to(2)
     assert log.tiered_end_offset == 2
     append(log, 5, leader_epoch=1)
+    log.flush()
     while log.delete_old_segments(log.log_end_offset, 5):
         pass
     assert log.local_log_start_offset == 2
