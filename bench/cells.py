@@ -75,6 +75,8 @@ class Cell:
     """Whether it writes the metadata of a cluster itself."""
     needs_http: bool = False
     """Whether it asks nodes over HTTP. Such a cell starts a node of its own."""
+    needs_tiers: bool = False
+    """Whether its topics are in a tier."""
     needs_growth: bool = False
     """Whether it adds nodes to a running cluster."""
     is_extra: bool = False
@@ -88,6 +90,7 @@ class Cell:
             (not self.needs_node or target.fresh_node is not None)
             and (not self.needs_cluster or target.fresh_cluster is not None)
             and (not self.needs_http or target.has_http)
+            and (not self.needs_tiers or target.has_tiers)
             and (not self.needs_growth or target.can_grow)
             and (not self.is_replicated or target.replicated is not None)
             and (not self.needs_image or target.add_partitions is not None)
@@ -217,6 +220,14 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
             title="records written and read at the end beside a reader of old ones",
             run=lambda target: cold_reader(target, size_gb=10.0 / part, seconds=20.0 / part),
             needs_node=True,
+            is_extra=True,
+        ),
+        Cell(
+            name="cold-reader/tier",
+            title="the same beside a reader of what only the tier has",
+            run=lambda target: cold_reader(target, size_gb=10.0 / part, seconds=20.0 / part, is_tiered=True),
+            needs_node=True,
+            needs_tiers=True,
             is_extra=True,
         ),
         *(_replicated_partitions(count) for count in (200, 500, 1000, 2000)),

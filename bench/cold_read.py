@@ -1,5 +1,6 @@
 """A process that reads a topic from its start as fast as it can: `python -m penstock.bench.cold_read HOST PORT TOPIC
-PARTITIONS SECONDS` prints how many bytes came in that time. At the end it begins again.
+PARTITIONS SECONDS` prints how many bytes came in that time. Partitions that have been read to their end
+begin again.
 
 It is a process of its own, so that what measures beside it shares no interpreter with it.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 import sys
 
 from ..client import clock
-from .wire import Socket, fetch_frame, next_offsets
+from .wire import Socket, fetch_frame, high_watermarks, next_offsets
 
 
 def read(address: tuple[str, int], topic: str, partitions: int, seconds: float) -> int:
@@ -20,10 +21,11 @@ def read(address: tuple[str, int], topic: str, partitions: int, seconds: float) 
     with Socket(address) as connection:
         while clock.monotonic_s() < end_s:
             connection.send(fetch_frame(topic, positions))
-            answer = connection.receive_answer()
-            size += len(answer)
-            found = next_offsets(topic, answer)
-            positions = positions | found if found else dict.fromkeys(positions, 0)
+            with connection.receive_answer() as answer:
+                size += len(answer)
+                ends = high_watermarks(topic, answer)
+                reached = positions | next_offsets(topic, answer)
+            positions = {partition: 0 if offset >= ends[partition] else offset for partition, offset in reached.items()}
     return size
 
 

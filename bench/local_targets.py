@@ -47,6 +47,7 @@ class LocalBroker:
     """The same of three nodes, with these properties beside their own."""
     can_grow: bool = False
     has_http: bool = False
+    has_tiers: bool = False
     add_partitions: Callable[[Cluster, int], None] | None = None
 
     @contextmanager
@@ -98,6 +99,7 @@ class LocalBroker:
             fresh_cluster=self.fresh_cluster,
             can_grow=self.can_grow,
             has_http=self.has_http,
+            has_tiers=self.has_tiers,
             add_partitions=self.add_partitions,
             settings=PROPERTIES,
         )
@@ -125,6 +127,7 @@ def penstock() -> LocalBroker:
         prepare_cluster=prepare_cluster,
         can_grow=True,
         has_http=True,
+        has_tiers=True,
         add_partitions=add_partitions,
     )
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final, Protocol
 
 from ..local.local_node import LocalNode
 from ..local.readiness import wait_ready
 
 START_TIMEOUT_S: Final = 120.0
+NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Cluster(Protocol):
@@ -52,6 +54,8 @@ class Target:
     """Whether nodes can be added to such a cluster while it runs: then it is a `LocalCluster`."""
     has_http: bool = False
     """Whether its nodes have an HTTP administration and metrics."""
+    has_tiers: bool = False
+    """Whether its nodes have a tier in a folder: Apache Kafka comes without a store."""
     replicated: Target | None = None
     """Three nodes of the same kind that run, for topics with three replicas; without it, these are not measured."""
     add_partitions: Callable[[Cluster, int], None] | None = None
@@ -60,13 +64,16 @@ class Target:
     """What its nodes were started with, for the record."""
 
     @contextmanager
-    def fresh_running(self) -> Iterator[tuple[Target, LocalNode]]:
+    def fresh_running(self, settings: Mapping[str, str] = NO_SETTINGS) -> Iterator[tuple[Target, LocalNode]]:
         """A fresh node that serves clients, as a target and as itself; it is ended at the end of the context.
 
+        `settings` are beside its own.
         Raises ClusterError when it does not serve clients in time.
         """
         assert self.fresh_node is not None, "only asked of targets that can be started"
         with self.fresh_node() as node:
+            if settings:
+                node.write_properties({**self.settings, **settings})
             node.start()
             wait_ready((node,), timeout_s=START_TIMEOUT_S)
             yield replace(self, bootstrap=node.address, pids=node_pids(node)), node

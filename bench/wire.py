@@ -14,7 +14,7 @@ and Fetch v11 have no flexible fields, answers of a fixed shape, and are served 
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from struct import Struct
 from typing import Final, NamedTuple
@@ -215,25 +215,35 @@ def fetch_frame(
 
 def next_offsets(topic: str, answer: memoryview | bytes) -> dict[int, int]:
     """Where to go on for each partition that brought records; raises RequestRefusedError."""
+    return {
+        partition: offset
+        for partition, _, start, end in _fetched(topic, answer)
+        if (offset := _end_offset(answer, start, end)) is not None
+    }
+
+
+def high_watermarks(topic: str, answer: memoryview | bytes) -> dict[int, int]:
+    """Of each partition of the answer; raises RequestRefusedError."""
+    return {partition: high_watermark for partition, high_watermark, _, _ in _fetched(topic, answer)}
+
+
+def _fetched(topic: str, answer: memoryview | bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Of each partition its index, its high watermark, and where its batches are in the answer."""
     position = 2 * _INT.size + _INT.size
     code = _SHORT.unpack_from(answer, position)[0]
     position += _SHORT.size + 2 * _INT.size + len(text(topic))
     (count,) = _INT.unpack_from(answer, position)
     position += _INT.size
-    found = {}
     for _ in range(count):
-        partition, error, _, _, _, aborted, _ = _FETCH_PARTITION.unpack_from(answer, position)
+        partition, error, high_watermark, _, _, aborted, _ = _FETCH_PARTITION.unpack_from(answer, position)
         position += _FETCH_PARTITION.size
         if code or error or aborted > 0:
             raise RequestRefusedError(f"a prepared Fetch request was answered with error code {code or error}")
         (size,) = _INT.unpack_from(answer, position)
         position += _INT.size
         end = position + max(size, 0)
-        offset = _end_offset(answer, position, end)
-        if offset is not None:
-            found[partition] = offset
+        yield partition, high_watermark, position, end
         position = end
-    return found
 
 
 def _end_offset(data: memoryview | bytes, position: int, end: int) -> int | None:

@@ -4,6 +4,8 @@ A topic is filled, its oldest records leave the page cache (by `fdatasync` and P
 and single records are sent to another topic at a steady rate, each awaited by its producer and by a reader at the
 end: first alone, then beside a process that reads the large topic from its start as fast as it can. Records count from
 the moment at which they were due, so one that is held up does not hide it.
+
+The large topic is on the node's disk, or all but its last segments are only in its tier, a folder on the same disk.
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter_ns
 from typing import Final
 
@@ -20,11 +24,12 @@ import click
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
 
+from ...client import clock
 from ...client.client_log import SILENT_LOGGER
 from ...local.local_node import LocalNode
 from ..payloads import POOL_SIZE, values
 from ..quantiles import latencies
-from ..target import Target
+from ..target import NO_SETTINGS, Target
 from ..topics import TIMEOUT_S, admin
 from ..usage import measured
 
@@ -32,24 +37,42 @@ VALUE_BYTES: Final = 1024
 RATE: Final = 200
 """Records a second at the end: far from what either broker can do."""
 _SEGMENT_BYTES: Final = 64 * 1024 * 1024
+_SMALLEST_SEGMENT_BYTES: Final = 1024 * 1024
 _LARGE: Final = "large"
 _STEADY: Final = "steady"
 _PARTITIONS: Final = 4
+_SEGMENTS: Final = f"{_LARGE}-*/*.log"
 _CHUNK: Final = 10_000
 _WARM_UP_S: Final = 2.0
 _NS: Final = 1_000_000_000
 _DEADLINE_S: Final = 60.0
+_TIER_DEADLINE_S: Final = 600.0
+_TIERED_SETTINGS: Final = {
+    "remote.log.storage.system.enable": "true",
+    # So that the disk is left for the tier in seconds.
+    "remote.log.manager.task.interval.ms": "1000",
+    "log.retention.check.interval.ms": "1000",
+    "log.segment.delete.delay.ms": "0",
+}
+_TIERED_TOPIC: Final = {"remote.storage.enable": "true", "local.retention.bytes": "1"}
 
 
-def cold_reader(target: Target, *, size_gb: float, seconds: float) -> Mapping[str, float | None]:
-    """`size_gb` are read as far as that goes in so many seconds."""
-    with target.fresh_running() as (running, node):
-        _fill(running, int(size_gb * 1e9))
+def cold_reader(
+    target: Target, *, size_gb: float, seconds: float, is_tiered: bool = False
+) -> Mapping[str, float | None]:
+    """`size_gb` are read as far as that goes in so many seconds; with `is_tiered` from the tier."""
+    with ExitStack() as stack:
+        tier = Path(stack.enter_context(TemporaryDirectory(prefix="penstock-bench-tier-"))) if is_tiered else None
+        settings = NO_SETTINGS if tier is None else {**_TIERED_SETTINGS, "remote.log.storage.url": tier.as_uri()}
+        running, node = stack.enter_context(target.fresh_running(settings))
+        _fill(running, int(size_gb * 1e9), NO_SETTINGS if tier is None else _TIERED_TOPIC)
+        if tier is not None:
+            _wait_until_tiered(running, node)
         steady = _Steady(running)
         try:
             steady.run(_WARM_UP_S)
             alone = steady.run(seconds)
-            _drop_from_cache(node.data)
+            _drop_from_cache(node.data.rglob(_SEGMENTS) if tier is None else tier.rglob("*"))
             reader = _begin_reading(node, seconds)
             with measured(running.pids) as usage:
                 beside = steady.run(seconds)
@@ -74,9 +97,10 @@ def cold_reader(target: Target, *, size_gb: float, seconds: float) -> Mapping[st
     }
 
 
-def _fill(target: Target, size_bytes: int) -> None:
+def _fill(target: Target, size_bytes: int, settings: Mapping[str, str]) -> None:
     client = admin(target.bootstrap)
-    config = {"segment.bytes": str(_SEGMENT_BYTES), "retention.ms": "-1"}
+    segment_bytes = min(max(size_bytes // _PARTITIONS // 4, _SMALLEST_SEGMENT_BYTES), _SEGMENT_BYTES)
+    config = {"segment.bytes": str(segment_bytes), "retention.ms": "-1", **settings}
     topics = [NewTopic(_LARGE, _PARTITIONS, 1, config=config), NewTopic(_STEADY, 1, 1)]
     for answer in client.create_topics(topics, operation_timeout=TIMEOUT_S).values():
         answer.result(TIMEOUT_S)
@@ -106,9 +130,20 @@ def _begin_reading(node: LocalNode, seconds: float) -> subprocess.Popen[str]:
     return subprocess.Popen((*command, str(_PARTITIONS), str(seconds)), stdout=subprocess.PIPE, text=True)
 
 
-def _drop_from_cache(data: Path) -> None:
-    for segment in data.rglob(f"{_LARGE}-*/*.log"):
-        descriptor = os.open(segment, os.O_RDONLY)
+def _wait_until_tiered(target: Target, node: LocalNode) -> None:
+    """Until the node's own disk has the active segment of each partition, and no other."""
+    deadline_s = clock.monotonic_s() + _TIER_DEADLINE_S
+    while sum(1 for _ in node.data.rglob(_SEGMENTS)) > _PARTITIONS:
+        if clock.monotonic_s() > deadline_s:
+            raise click.ClickException(f"{target.name}: the topic was not in the tier within {_TIER_DEADLINE_S:g} s.")
+        clock.pause(0.1)
+
+
+def _drop_from_cache(paths: Iterable[Path]) -> None:
+    for path in paths:
+        if not path.is_file():
+            continue
+        descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fdatasync(descriptor)
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -77,6 +77,7 @@ FRESH_LOADS: dict[str, Callable[[Target], Values]] = {
     "partitions, written": lambda target: partitions(target, count=20, is_written=True),
     "coordinators": lambda target: coordinator_load(target, size_mib=1),
     "cold reader": lambda target: cold_reader(target, size_gb=0.02, seconds=1),
+    "cold reader, tier": lambda target: cold_reader(target, size_gb=0.02, seconds=1, is_tiered=True),
     "http crowd": lambda target: http_crowd(target, name="huge-bodies", clients=30, producers=10, pairs=1, seconds=1),
     "scraping": lambda target: scraping(target, pairs=1, requests=100),
 }

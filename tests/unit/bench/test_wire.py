@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.bench.wire import ProduceFrame, ProducerId, RequestRefusedError, batch, fetch_frame, next_offsets
+from penstock.bench.wire import (
+    ProduceFrame,
+    ProducerId,
+    RequestRefusedError,
+    batch,
+    fetch_frame,
+    high_watermarks,
+    next_offsets,
+)
 from penstock.protocol.batches import read_header
 from penstock.protocol.fetch import PartitionFetchResponse, decode_fetch, encode_fetch_response
 from penstock.protocol.messages import decode_header
@@ -74,9 +82,11 @@ def test_reading_goes_on_behind_the_last_whole_batch() -> None:
     second = (2).to_bytes(8, "big") + data[8:]
     cut = (4).to_bytes(8, "big") + data[8:-1]
     answer = fetch_answer(
-        PartitionFetchResponse(0, slices=[Slice(data + second + cut)]), PartitionFetchResponse(1, slices=[])
+        PartitionFetchResponse(0, high_watermark=7, slices=[Slice(data + second + cut)]),
+        PartitionFetchResponse(1, slices=[]),
     )
     assert next_offsets("somewhere", answer) == {0: 4}
+    assert high_watermarks("somewhere", answer) == {0: 7, 1: -1}
 
 
 def test_refused_fetch_is_seen() -> None:
