@@ -253,5 +253,5 @@ def key_of(segment: RemoteSegment) -> str:
 def load_indexes(store: TierStore, segment: RemoteSegment) -> TieredIndexes:
     """In a thread. TierError, CorruptData."""
     key = indexes_key(*segment.partition, segment.start_offset, segment.id)
-    parts = unpack_parts(store.get_range(key, 0, INDEXES_OBJECT_BYTES_MAX), key)
+    parts = unpack_parts(bytes(store.get_range(key, 0, INDEXES_OBJECT_BYTES_MAX)), key)
     return TieredIndexes(parts, segment.start_offset, key)

@@ -99,11 +99,11 @@ class ObjectTier:
             if self._folder is not None:
                 self._folder.sync(key)
 
-    def get_range(self, key: str, start: int, size: int) -> bytes:
+    def get_range(self, key: str, start: int, size: int) -> Buffer:
         from obstore import get_range
 
         with _tier_errors(key):
-            return bytes(get_range(self._store, key, start=start, length=size))
+            return memoryview(get_range(self._store, key, start=start, length=size))
 
     def delete(self, keys: Sequence[str]) -> None:
         from obstore import delete

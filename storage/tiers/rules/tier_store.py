@@ -26,7 +26,7 @@ class TierStore(Protocol):
         """Make the object of these bytes, or of these parts one behind the other, in place of one that is there. Until
         this returns the key has nothing, or what it had."""
 
-    def get_range(self, key: str, start: int, size: int) -> bytes:
+    def get_range(self, key: str, start: int, size: int) -> Buffer:
         """`size` bytes from `start` on; fewer only where the object ends. MissingObjectError."""
 
     def delete(self, keys: Sequence[str]) -> None:
