@@ -193,8 +193,9 @@ class TransactionalLoad:
         return PlaceEnd(
             committed=tuple(await read_all(self._bootstrap, *place, isolation_level="read_committed")),
             stored=tuple(await read_all(self._bootstrap, *place)),
-            last_stable_offset=(await self._offset_ends(place.topic, "read_committed"))[place.partition],
+            # In this order: the marker of a transaction without records here may come between the two.
             high_watermark=(await self._offset_ends(place.topic, "read_uncommitted"))[place.partition],
+            last_stable_offset=(await self._offset_ends(place.topic, "read_committed"))[place.partition],
             group_offset=await self._group_offset(place) if self._transformers and place.topic == LEDGER else None,
         )
 
