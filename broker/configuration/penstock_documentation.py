@@ -56,7 +56,7 @@ DOCUMENTATION: Final[Mapping[str, str]] = MappingProxyType(
             "both are asked for."
         ),
         REMOTE_LOG_STORAGE_URL: (
-            "Where the tier of tiered storage is: s3://bucket/path, gs://bucket/path, az://account/container/path, or "
+            "Where the tier of tiered storage is: s3://bucket/path, gs://bucket/path, az://container/path, or "
             "file:///a/folder that all brokers share. Credentials come from the environment (AWS_…, GOOGLE_…, "
             "AZURE_…). Must be set where remote.log.storage.system.enable is true."
         ),

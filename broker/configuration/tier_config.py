@@ -52,7 +52,7 @@ def load_tier(values: PropertyValues) -> TierConfig:
     if is_enabled and not url:
         raise ConfigError(
             f"remote.log.storage.system.enable is true, so {REMOTE_LOG_STORAGE_URL} must say where the tier is: "
-            "s3://bucket/path, gs://bucket/path, az://account/container/path, or file:///a/folder/that/all/brokers/share."
+            "s3://bucket/path, gs://bucket/path, az://container/path, or file:///a/folder/that/all/brokers/share."
         )
     topic = {name: _metadata_number(values, name) for name in METADATA_TOPIC_DEFAULTS}
     return TierConfig(

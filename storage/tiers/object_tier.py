@@ -34,6 +34,12 @@ _RETRY_TIMEOUT: Final = timedelta(seconds=10)
 """Of a call that fails; the copier tries again later."""
 _REQUEST_TIMEOUT: Final = "30s"
 _CONNECT_TIMEOUT: Final = "5s"
+_ENDPOINTS: Final = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    "gs": ("GOOGLE_BASE_URL",),
+    "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+}
+"""Variables of the environment in which a store of one's own is named, by the scheme of its URLs."""
 
 
 def open_tier(url: str) -> TierStore:
@@ -75,7 +81,7 @@ class ObjectTier:
                 self._store = LocalStore(path, mkdir=True)
                 self._folder.sync_names(made)
             else:
-                is_plain = parts.scheme == "s3" and _is_plain_endpoint()
+                is_plain = _has_plain_endpoint(parts.scheme)
                 self._store = from_url(
                     url,
                     client_options={
@@ -157,12 +163,9 @@ class _Folder:
             self._files.sync_directory(path or "/")
 
 
-def _is_plain_endpoint() -> bool:
+def _has_plain_endpoint(scheme: str) -> bool:
     """Whether the environment names an endpoint without TLS, as that of a server beside the brokers."""
-    return any(
-        os.environ.get(name, "").startswith("http://")
-        for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-    )
+    return any(os.environ.get(name, "").startswith("http://") for name in _ENDPOINTS.get(scheme, ()))
 
 
 @contextmanager
