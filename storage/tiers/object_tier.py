@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from importlib.metadata import entry_points
 from importlib.util import find_spec
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
@@ -98,10 +99,13 @@ class ObjectTier:
         from obstore import put
 
         with _tier_errors(key):
-            if isinstance(parts, bytes):
-                put(self._store, key, parts, use_multipart=False)
+            first, following = (parts, None) if isinstance(parts, bytes) else _begin(iter(parts))
+            if following is None:
+                # In several parts an object is three calls at least, each of which is paid for.
+                put(self._store, key, first, use_multipart=False)
             else:
-                put(self._store, key, iter(parts), chunk_size=_PART_BYTES, max_concurrency=_UPLOADS_MAX)
+                content = chain((first,), following)
+                put(self._store, key, content, chunk_size=_PART_BYTES, max_concurrency=_UPLOADS_MAX)
             if self._folder is not None:
                 self._folder.sync(key)
 
@@ -161,6 +165,18 @@ class _Folder:
         while path != self._path:
             path = path.rpartition("/")[0]
             self._files.sync_directory(path or "/")
+
+
+def _begin(parts: Iterator[Buffer]) -> tuple[bytes, Iterator[Buffer] | None]:
+    """The first part of an upload, and what follows; None where that was all."""
+    taken: list[Buffer] = []
+    size_bytes = 0
+    for part in parts:
+        taken.append(part)
+        size_bytes += len(part)
+        if size_bytes > _PART_BYTES:
+            return b"".join(taken), parts
+    return b"".join(taken), None
 
 
 def _has_plain_endpoint(scheme: str) -> bool:

@@ -15,6 +15,8 @@ from waiting import wait_for
 from penstock.client import clock
 from penstock.local.cluster import LocalCluster
 from penstock.local.local_node import environment_without_properties
+from penstock.storage.tiers.object_tier import open_tier
+from penstock.storage.tiers.rules.tier_store import TierError
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -124,6 +126,26 @@ class Story:
             return len(partition.isrs) == 3 and partition.leader > 0
 
         wait_for(is_in_sync, "all replicas are in sync", timeout_s=DEADLINE_S)
+
+
+def test_large_objects_are_uploaded_in_parts_and_not_at_all_when_one_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pieces = [bytes([number]) * 3 * 1024 * 1024 for number in range(7)]
+
+    def failing() -> Iterator[bytes]:
+        yield from pieces
+        raise OSError("the disk")
+
+    with S3Server(tmp_path) as s3:
+        for name, value in s3.environment.items():
+            monkeypatch.setenv(name, value)
+        tier = open_tier(f"s3://{BUCKET}/large")
+        tier.put("whole.log", iter(pieces))
+        with pytest.raises((TierError, OSError)):
+            tier.put("cut.log", failing())
+        assert tier.get_range("whole.log", 0, 2**30) == b"".join(pieces)
+        assert list(tier.keys("")) == ["whole.log"]
 
 
 def test_a_topic_lives_in_the_tier_through_kills_an_empty_disk_and_an_outage(tmp_path: Path) -> None:

@@ -26,7 +26,11 @@ def tier(request: pytest.FixtureRequest, tmp_path: Path) -> TierStore:
     return MemoryTier() if request.param == "memory" else open_tier(f"file://{tmp_path}/a%20tier")
 
 
-def test_an_object_is_made_of_parts_and_read_in_ranges(tier: TierStore) -> None:
+@pytest.mark.parametrize("part_bytes", [1, 3, 5, 100])
+def test_an_object_is_made_of_parts_and_read_in_ranges(
+    part_bytes: int, tier: TierStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_tier, "_PART_BYTES", part_bytes)
     parts: list[bytes | memoryview] = [b"ab", memoryview(b"cd"), b"e"]
     tier.put(KEY, iter(parts))
     assert tier.get_range(KEY, 0, 5) == b"abcde"
