@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 
 from .log_files import PlainLog, marker_of
 
-RETAINED_BATCHES: Final = 5
-"""Of a producer: it has at most so many requests under way, and any of them may come again."""
+RETAINED_BATCHES: Final = 6
+"""Of a producer: it has at most five requests under way, any of which may come again, and follows one before those."""
 _NO_PRODUCER: Final = -1
 _INDEX_ENTRY: Final = Struct(">hqqqq")
 
@@ -159,8 +159,7 @@ def _judge_producers(
         if theirs is None:
             yield f"it has forgotten producer {producer_id}, of which its batches say {ours}"
             continue
-        # One without records tells a new follower which sequence comes next, and nothing of the log.
-        batches = tuple(one for one in theirs.batches if first_offset <= one.base_offset <= one.last_offset)
+        batches = tuple(one for one in theirs.batches if first_offset <= one.base_offset)
         open_since = theirs.open_since
         if ours is None:
             if batches or (open_since is not None and open_since >= first_offset):

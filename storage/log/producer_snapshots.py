@@ -14,9 +14,9 @@ Apache Kafka's file, and behind it a tail that Kafka's reader passes over, since
             4     number of completed transactions whose marker may not be below the high watermark
                   those transactions, in the order of the markers, of 16 bytes: first offset 8, offset of the marker 8
 
-Without the tail a clean restart would forget the four older of the five batches by which retries are recognised, would
-judge idle producers by the timestamps of records, and would let the last stable offset pass a marker that is not
-committed (KAFKA-14497).
+Without the tail a clean restart would forget the older of the batches by which retries are recognised, would judge idle
+producers by the timestamps of records, and would let the last stable offset pass a marker that is not committed
+(KAFKA-14497). Epoch -1 is of a producer whose epoch and sequence are not known: Kafka, too, lets it begin anywhere.
 
 A snapshot is taken whenever the log rolls and when it closes. The CRC tells a torn one, and the one before it with more
 of the log says the same. It is synced with the segment that it ends, and at the latest before that one is deleted: then

@@ -1,4 +1,4 @@
-"""What a partition remembers of one producer id: its epoch, its last five batches, its open transaction (KIP-98).
+"""What a partition remembers of one producer id: its epoch, its last six batches, its open transaction (KIP-98).
 
 Kafka: `ProducerAppendInfo`, `ProducerStateEntry`, `BatchMetadata`.
 """
@@ -8,8 +8,10 @@ from typing import Final, NamedTuple
 
 from ....protocol.batches import MAX_SEQUENCE, NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader, next_sequence
 
-RETAINED_BATCHES: Final = 5
+IN_FLIGHT_BATCHES: Final = 5
 """A producer has at most five requests in flight, so a duplicate is one of its last five batches."""
+RETAINED_BATCHES: Final = IN_FLIGHT_BATCHES + 1
+"""The one before those in flight was acknowledged: when those are cut off, it tells which sequence comes next."""
 
 
 class BatchMetadata(NamedTuple):
@@ -79,7 +81,7 @@ class ProducerEntry:
         return self.transaction_first_offset is not None and self.epoch == epoch
 
     def find(self, first_sequence: int, last_sequence: int) -> BatchMetadata | None:
-        for batch in self.batches:
+        for batch in self.batches[-IN_FLIGHT_BATCHES:]:
             if batch.first_sequence == first_sequence and batch.last_sequence == last_sequence:
                 return batch
         return None

@@ -1,4 +1,4 @@
-"""What a partition remembers of each producer id: epoch, the last five batches, the open transaction (KIP-98).
+"""What a partition remembers of each producer id: epoch, the last six batches, the open transaction (KIP-98).
 
 It refuses stale epochs and sequence gaps and recognises a batch that was appended already, so that a retry is answered
 with the offset of the original. Rules are those of Apache Kafka's `ProducerStateManager` and `ProducerAppendInfo`.
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from ....protocol.batches import CONTROL_FLAG, NO_TIMESTAMP, TRANSACTIONAL_FLAG, BatchHeader
+from ....protocol.batches import CONTROL_FLAG, NO_PRODUCER_EPOCH, NO_TIMESTAMP, TRANSACTIONAL_FLAG, BatchHeader
 from ....protocol.errors import ErrorCode, KafkaError
 from .aborted_transaction import AbortedTransaction
 from .producer_entry import UNKNOWN_MS, BatchMetadata, ProducerEntry
@@ -90,7 +90,7 @@ class ProducerState:
                 raise self._out_of_order(header, offset, f"{entry.last_sequence} (current end sequence number)")
         elif header.producer_epoch < entry.epoch:
             raise self._stale_epoch(header, offset, entry)
-        elif header.base_sequence != 0:
+        elif header.base_sequence != 0 and entry.epoch != NO_PRODUCER_EPOCH:
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"Invalid sequence number for new epoch of producer {header.producer_id} at offset {offset} in "
@@ -335,9 +335,14 @@ class ProducerState:
     ) -> list[ProducerEntry]:
         """What the records at and above `offset` do not tell: for a log that begins there, and takes those in.
 
-        An epoch that began behind `offset` is included without a batch: those records end with it. `aborted` are the
-        transactions with an abort marker there: that of one that began below `offset` tells its end only, and readers
-        of what a tier has below must leave its records out. With `producer_ids` the result has only what those lack.
+        An epoch that began behind `offset` is included without a batch: those records end with it. Where all batches
+        that are remembered lie behind `offset`, and the epoch has older ones, neither epoch nor sequence as of
+        `offset` are known: should those records be cut off, any may come next. The producer has more batches there
+        than it may have in flight, so the first was acknowledged, and stays.
+
+        `aborted` are the transactions with an abort marker there: that of one that began below `offset` tells its end
+        only, and readers of what a tier has below must leave its records out. With `producer_ids` the result has only
+        what those lack.
         """
         begun = begun_below(offset, aborted)
         if producer_ids is None:
@@ -347,15 +352,18 @@ class ProducerState:
             # One that has expired since has an epoch again with its marker.
             entry = self.entries.get(producer_id) or ProducerEntry(producer_id)
             first = begun.get(producer_id, entry.transaction_first_offset)
+            batches = [batch for batch in entry.batches if batch.last_offset < offset]
+            # Of a coordinator's batches the sequence is -1.
+            is_known = bool(batches) or not entry.batches or entry.batches[0].first_sequence <= 0
             known.append(
                 ProducerEntry(
                     entry.producer_id,
-                    epoch=entry.epoch,
+                    epoch=entry.epoch if is_known else NO_PRODUCER_EPOCH,
                     coordinator_epoch=entry.coordinator_epoch,
                     last_timestamp=entry.last_timestamp,
                     appended_ms=entry.appended_ms,
                     transaction_first_offset=first if first is not None and first < offset else None,
-                    batches=_batches_below(entry, offset),
+                    batches=batches,
                 )
             )
         return known
@@ -384,16 +392,6 @@ class ProducerState:
 def begun_below(offset: int, aborted: Iterable[AbortedTransaction]) -> dict[int, int]:
     """The first offsets below `offset` of those transactions, by producer id; a producer has one at a time."""
     return {one.producer_id: one.first_offset for one in aborted if one.first_offset < offset <= one.last_offset}
-
-
-def _batches_below(entry: ProducerEntry, offset: int) -> list[BatchMetadata]:
-    """Those that are retained. When none is, though the epoch has some, the last one's sequence at least, as of a batch
-    without records: without it the sequence that comes next would be out of order, always. No retry equals it."""
-    batches = [batch for batch in entry.batches if batch.last_offset < offset]
-    if batches or not entry.batches or entry.batches[0].first_sequence == 0:
-        return batches
-    next_sequence = entry.batches[0].first_sequence
-    return [BatchMetadata(next_sequence, next_sequence - 1, 1, 0, entry.batches[0].timestamp)]
 
 
 def _older_epoch(producer_id: int, epoch: int, entry: ProducerEntry) -> KafkaError:

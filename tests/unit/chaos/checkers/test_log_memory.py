@@ -67,7 +67,7 @@ def test_epochs_that_ended_below_the_start_are_forgotten() -> None:
     assert judged(MEMORY._replace(leader_epochs=()), start_offset=3) == []
 
 
-def test_producer_is_remembered_with_its_last_five_batches_and_its_open_transaction() -> None:
+def test_producer_is_remembered_with_its_last_six_batches_and_its_open_transaction() -> None:
     for wrong in (
         RememberedProducer(0, (RememberedBatch(1, 2, 2),), 2),
         RememberedProducer(0, (RememberedBatch(0, 0, 0), RememberedBatch(1, 2, 2)), None),
@@ -79,7 +79,7 @@ def test_producer_is_remembered_with_its_last_five_batches_and_its_open_transact
     (sentence,) = judged(MEMORY._replace(producers={}))
     assert "forgotten producer 7" in sentence
     long = read_log({0: b"".join(sent(offset, sequence=offset) for offset in range(7))})
-    assert [batch.base_sequence for batch in memory_of(long).producers[PRODUCER].batches] == [2, 3, 4, 5, 6]
+    assert [batch.base_sequence for batch in memory_of(long).producers[PRODUCER].batches] == [1, 2, 3, 4, 5, 6]
 
 
 def test_more_may_be_remembered_of_what_is_deleted_but_not_of_what_was_cut_off() -> None:
@@ -91,13 +91,6 @@ def test_more_may_be_remembered_of_what_is_deleted_but_not_of_what_was_cut_off()
     cut = {8: RememberedProducer(3, (RememberedBatch(9, 3, 3),), None), **MEMORY.producers}
     (sentence,) = judged(deleted._replace(producers=cut), rest, start_offset=2)
     assert "of producer 8" in sentence
-
-
-def test_a_sequence_without_records_is_nothing_that_the_batches_should_have() -> None:
-    told = RememberedProducer(0, (RememberedBatch(46, 1, 0),), None)
-    assert judged(LogMemory((), {PRODUCER: told}, None), PlainLog((), None), start_offset=1, end_offset=1) == []
-    (sentence,) = judged(MEMORY._replace(producers={PRODUCER: told}))
-    assert "its batches say" in sentence
 
 
 def test_transaction_index_has_the_aborted_transactions_and_no_others() -> None:

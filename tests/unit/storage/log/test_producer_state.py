@@ -91,6 +91,41 @@ def test_last_five_batches_are_known_as_duplicates(producers: Producers) -> None
     assert producers.refusal(header(0, count=2)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
+def begun_at(offset: int, known: Producers) -> Producers:
+    """Of a log that begins at `offset`, where another has `known`."""
+    begun = Producers()
+    begun.load(known.below(offset), {}, offset, 0)
+    return begun
+
+
+def test_log_begun_below_the_batches_in_flight_knows_which_comes_first(producers: Producers) -> None:
+    for number in range(9):
+        producers.append(header(number, epoch=2))
+    begun = begun_at(4, producers)
+    assert begun.refusal(header(5, epoch=2)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert begun.refusal(header(4, epoch=1)) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert begun.append(header(4, epoch=2)) == (4, 4)
+
+
+@pytest.mark.parametrize(("sequence", "epoch"), [(0, 0), (3, 2), (4, 2), (9, 2), (0, 3)])
+def test_log_begun_below_all_batches_that_are_remembered_takes_any_first(
+    producers: Producers, sequence: int, epoch: int
+) -> None:
+    for number in range(9):
+        producers.append(header(number, epoch=2))
+    begun = begun_at(3, producers)
+    assert begun.append(header(sequence, epoch=epoch)) == (3, 3)
+    assert begun.refusal(header(sequence + 2, epoch=epoch)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_log_begun_below_an_epoch_knows_the_epoch_and_where_it_begins(producers: Producers) -> None:
+    producers.append(header(0, epoch=1))
+    producers.append(header(0, epoch=2))
+    begun = begun_at(1, producers)
+    assert begun.refusal(header(1, epoch=2)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert begun.append(header(0, epoch=2)) == (1, 1)
+
+
 def test_duplicate_has_exactly_the_same_sequences(producers: Producers) -> None:
     producers.append(header(0, count=3))
     assert producers.refusal(header(0, count=2)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER

@@ -306,7 +306,7 @@ def test_a_log_begun_within_a_transaction_tells_where_it_began_when_it_was_abort
 def test_a_log_begun_below_the_batches_in_flight_takes_them_in_when_it_leads(
     in_flight: int, is_amid_a_batch: bool
 ) -> None:
-    """None of them is committed: their producer sends all of them again, and the leader remembered only them."""
+    """None of them is committed: their producer sends all of them again."""
     leader, follower = Restarting(), Restarting()
     for sequence in range(45):
         leader.append(sequence)
@@ -318,12 +318,39 @@ def test_a_log_begun_below_the_batches_in_flight_takes_them_in_when_it_leads(
         # Whose batch it was that began below does not matter: it comes as a whole then.
         follower.log.truncate_fully_and_start_at(45, follower.log.producers.below(45), NOW)
         follower.append(0, producer_id=8)
-    if in_flight == RETAINED_BATCHES:
-        with pytest.raises(KafkaError) as caught:
-            follower.append(44)
-        assert caught.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "that it is there was never told"
+    assert follower.append(44), "it is there already"
+    with pytest.raises(KafkaError) as caught:
+        follower.append(46)
+    assert caught.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     follower.restart()
     assert [follower.append(sequence) for sequence in range(45, 45 + in_flight)] == [False] * in_flight
+
+
+@pytest.mark.parametrize("end", ["none", "clean", "unclean", "power lost"])
+def test_a_log_begun_below_more_batches_than_are_remembered_takes_any_of_them_when_they_are_cut_off(end: str) -> None:
+    """A producer that has more requests in flight than five, or does not wait for all replicas."""
+    leader, follower = Restarting(), Restarting()
+    for sequence in range(45 + RETAINED_BATCHES + 1):
+        leader.append(sequence)
+    leader.append(0, producer_id=8)
+    follower.log.truncate_fully_and_start_at(45, leader.log.producers.below(45), NOW)
+    data = leader.log.read(45, max_bytes=1_000_000, end_offset=leader.log.log_end_offset, min_one_batch=True)
+    stored = b"".join(piece.read(0, piece.size) for piece in data.slices)
+    follower.log.append_as_follower(memoryview(stored), now_ms=NOW)
+    follower.log.truncate_to(45)
+    if end == "power lost":
+        follower.lose_power()
+    elif end != "none":
+        follower.restart(is_clean=end == "clean")
+    assert not follower.append(45)
+    assert not follower.append(46)
+    assert follower.append(45)
+    with pytest.raises(KafkaError) as caught:
+        follower.append(48)
+    assert caught.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    with pytest.raises(KafkaError) as caught:
+        follower.append(1, producer_id=8)
+    assert caught.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "its epoch began behind the start"
 
 
 @pytest.mark.parametrize("is_clean", [True, False], ids=["clean", "unclean"])
