@@ -16,7 +16,7 @@ from ..log.log import Log
 from ..log.rules.producer_entry import ProducerEntry
 from ..log.rules.tiered_history import TieredHistory
 from .log_directory import LogDirectory
-from .rules.checkpoints import RECOVERY_POINTS, TopicPartition
+from .rules.checkpoints import TopicPartition
 
 REPLACED_DIRECTORY_FILE = "replaced-directory"
 """In the folder of a copy that is about to take over: the id of the directory that has the log in its place."""
@@ -68,8 +68,9 @@ class FutureLog:
     # In the executor
 
     def open(self, files: Files, source: Log, *, now_ms: int, producer_id_expiration_ms: int, random: Random) -> None:
-        """What an earlier process has copied is recovered. OSError; CorruptData when it is of no use."""
-        recovery_points = self.directory.checkpointed[RECOVERY_POINTS] if self.is_resumed else {}
+        """What an earlier process has copied is recovered, all of it: the recovery point that the directory has may be
+        of the log that was here before. OSError; CorruptData when it is of no use.
+        """
         log = Log.open(
             files,
             self.path,
@@ -77,7 +78,6 @@ class FutureLog:
             partition=source.partition,
             topic_id=source.topic_id,
             config=source.config,
-            recovery_point=recovery_points.get(self.key, 0),
             is_clean=False,
             now_ms=now_ms,
             producer_id_expiration_ms=producer_id_expiration_ms,

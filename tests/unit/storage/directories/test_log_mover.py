@@ -234,6 +234,32 @@ def test_a_copy_is_taken_up_again_at_the_next_start() -> None:
         assert len(values(it.log)) == 100
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_a_torn_copy_is_not_taken_for_the_log_that_was_in_its_directory_before(seed: int) -> None:
+    """The recovery point of that one may still be in the directory's checkpoint."""
+    with moving_disk() as it:
+        it.append(90)
+        it.log.flush()
+        it.log.increment_log_start_offset(30)
+        while it.log.delete_old_segments(90, it.disk.now_ms):
+            pass
+        it.stop()
+        it.start()
+        it.begin(SECOND)
+        it.wait()
+        it.append(30)
+        it.log.flush()
+        written = values(it.log)
+        it.rate = it.log.size_bytes / 10
+        it.begin(FIRST)
+        it.wait(9)
+        assert it.disk.manager.directories[0].checkpointed[RECOVERY_POINTS][KEY] == 90
+        it.kill(Random(seed))
+        it.start()
+        it.wait()
+        assert values(it.log) == written
+
+
 def test_a_copy_whose_log_is_lost_is_not_taken_for_it() -> None:
     with moving_disk() as it:
         it.append(100)
