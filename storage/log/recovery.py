@@ -323,6 +323,7 @@ def _walk_segments(log: LoadedLog, flushed: list[Segment], unflushed: list[Segme
         log.producers, start_offset=log.segments[0].base_offset, end_offset=log.next_offset, now_ms=log.now_ms
     )
     replay_segments(flushed, log.producers, log.next_offset, log.now_ms)
+    end_offsets = [*(segment.base_offset for segment in unflushed[1:]), None]
     for number, segment in enumerate(unflushed):
         if number:
             lost = _lost_between(log, segment)
@@ -335,7 +336,7 @@ def _walk_segments(log: LoadedLog, flushed: list[Segment], unflushed: list[Segme
         if number or flushed:
             log.snapshots.take_if_room(log.producers)
         try:
-            _recover_segment(log, segment, walk)
+            _recover_segment(log, segment, walk, end_offsets[number])
         except BadBatch as bad:
             if log.may_split and isinstance(bad, OffsetOverflow):
                 raise
@@ -353,7 +354,8 @@ def _lost_between(log: LoadedLog, segment: Segment) -> str | None:
     return f"the log ends at offset {log.next_offset}, but a segment begins at {segment.base_offset}"
 
 
-def _recover_segment(log: LoadedLog, segment: Segment, walk: _Walk) -> None:
+def _recover_segment(log: LoadedLog, segment: Segment, walk: _Walk, end_offset: int | None) -> None:
+    """The next segment begins at `end_offset`: a batch that reaches further has not the offset that it was given."""
     size = segment.size_bytes
     if size == 0 and not any(f"{segment.base_offset:020d}{suffix}" in log.names for suffix in INDEX_SUFFIXES):
         # Nothing to recover. The indexes are made when they have something to say.
@@ -362,7 +364,8 @@ def _recover_segment(log: LoadedLog, segment: Segment, walk: _Walk) -> None:
     segment.reset()
     # What is done for each batch decides how long the recovery of a node takes.
     next_offset = log.next_offset
-    last_possible = segment.base_offset + MAX_RELATIVE_OFFSET
+    last_indexed = segment.base_offset + MAX_RELATIVE_OFFSET
+    last_possible = last_indexed if end_offset is None else min(last_indexed, end_offset - 1)
     epochs = log.leader_epochs
     try:
         for batch in scan(segment.file, 0, size, verify=True):
@@ -370,7 +373,8 @@ def _recover_segment(log: LoadedLog, segment: Segment, walk: _Walk) -> None:
             base_offset = header.base_offset
             last_offset = base_offset + header.last_offset_delta
             if not next_offset <= base_offset <= last_offset <= last_possible:
-                if next_offset <= base_offset <= last_offset and not is_beyond(header, next_offset, None):
+                is_risen = next_offset <= base_offset <= last_offset
+                if is_risen and last_offset > last_indexed and not is_beyond(header, next_offset, end_offset):
                     raise overflow(segment.file.path, batch.position, segment.base_offset, last_offset)
                 fault = offsets_fault(header, next_offset, last_possible + 1)
                 raise BadBatch(f"{segment.file.path} at {batch.position}: {fault}", batch.position)

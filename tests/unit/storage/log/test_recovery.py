@@ -340,6 +340,18 @@ def test_offsets_that_go_back_are_corruption(folder: Path) -> None:
     assert offsets(log) == list(range(0, 120, 2))
 
 
+def test_an_offset_that_reaches_into_the_next_segment_is_corruption(folder: Path) -> None:
+    """No CRC covers it. The segments behind are not what is wrong, and nothing is read at an offset that it has not."""
+    following = bases(folder)[2]
+    path, position = place(folder, following - 2)
+    data = bytearray(path.read_bytes())
+    data[position : position + 8] = (following + 2).to_bytes(8, "big")
+    path.write_bytes(data)
+    log = open_log(folder)
+    assert log.log_end_offset == following - 2
+    assert offsets(log) == list(range(0, following - 2, 2))
+
+
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_missing_indexes_are_made_anew(folder: Path, is_clean: bool) -> None:
     before = contents(folder)
