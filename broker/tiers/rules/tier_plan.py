@@ -106,10 +106,11 @@ def recovered_epochs(
 def known_log_start(segments: RemoteSegments, log_start_offset: int, local_log_start_offset: int) -> int:
     """The log start offset, no earlier than the tier's first record: a checkpoint may be older, or lost.
 
-    Copies of every lineage count, so that nothing is given up that could be read.
+    Copies of every lineage count, so that nothing is given up that could be read: from the first epoch of a copy on, as
+    its first records may have been deleted before it was made.
     """
     starts = [
-        segment.start_offset
+        max(segment.start_offset, segment.leader_epochs[0][1])
         for segment in segments
         if segment.state is SegmentState.COPY_SEGMENT_FINISHED and segment.end_offset >= log_start_offset
     ]

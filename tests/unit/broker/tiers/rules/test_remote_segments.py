@@ -202,6 +202,12 @@ def test_a_lost_log_start_is_that_of_the_first_copy_of_any_lineage() -> None:
     assert known_log_start(RemoteSegments(), 0, 80) == 80
 
 
+def test_a_lost_log_start_is_not_before_the_epochs_of_the_first_copy() -> None:
+    """Its first records were deleted when it was made, and their epoch forgotten: no reader would find them."""
+    segments = copied(segment(1, 40, 49, (7, 43)))
+    assert known_log_start(segments, 0, 80) == 43
+
+
 def test_lost_epochs_are_those_of_the_copies_that_led_to_the_first_one_known() -> None:
     segments = copied(
         segment(1, 0, 9),
