@@ -126,7 +126,8 @@ async def _send(process: asyncio.subprocess.Process, order: WorkOrder) -> None:
         process.stdin.write(ENCODER.encode(order) + b"\n")
         await process.stdin.drain()
     except ConnectionError as error:
-        raise WorkerEnded("the worker ended before it began") from error
+        # It was killed, or failed, before it had read all.
+        raise await _ended(process) from error
 
 
 async def _receive(process: asyncio.subprocess.Process) -> WorkAnswer:
@@ -134,8 +135,11 @@ async def _receive(process: asyncio.subprocess.Process) -> WorkAnswer:
     line = await process.stdout.readline()
     if line.endswith(b"\n"):
         return ANSWERS.decode(line)
-    status = await process.wait()
-    raise WorkerEnded(f"the worker ended with status {status}")
+    raise await _ended(process)
+
+
+async def _ended(process: asyncio.subprocess.Process) -> WorkerEnded:
+    return WorkerEnded(f"the worker ended with status {await process.wait()}")
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:

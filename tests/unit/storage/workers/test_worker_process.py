@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from produced_batches import produced
-from waiting import loop_until
+from waiting import loop_until, wait_for
 
 from penstock.protocol.errors import CorruptData
 from penstock.protocol.records import Record, write_batch
@@ -52,6 +52,26 @@ async def all_of(results: AsyncGenerator[CleanedSegment | Compacted, None]) -> l
 def children() -> list[int]:
     task = Path(f"/proc/self/task/{os.getpid()}/children")
     return [int(pid) for pid in task.read_text().split()]
+
+
+def has_started(pid: int) -> bool:
+    """The worker ignores SIGINT then; its order was sent long before."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    ignored = int(status.partition("SigIgn:")[2].split()[0], 16)
+    return bool(ignored >> (signal.SIGINT - 1) & 1)
+
+
+def kill(pid: int) -> None:
+    """It has ended when this returns, and the loop has not had a turn since."""
+    os.kill(pid, signal.SIGKILL)
+
+    def has_ended() -> bool:
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        except FileNotFoundError:
+            return True
+
+    wait_for(has_ended, interval_s=0.001)
 
 
 def test_a_job_goes_there_and_its_result_comes_back(tmp_path: Path) -> None:
@@ -96,16 +116,19 @@ def test_what_went_wrong_there_is_raised_here(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_worker_that_is_killed_is_told_of_and_another_does_the_next_job(tmp_path: Path) -> None:
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_a_worker_that_is_killed_is_told_of_and_another_does_the_next_job(tmp_path: Path, *, has_begun: bool) -> None:
     job = job_in(tmp_path / "t-0")
 
     async def scenario() -> None:
         compactor = ProcessCompactor(WorkerProcesses(asyncio.get_running_loop()))
         # So slow that it is still at it.
         running = asyncio.ensure_future(all_of(compactor.compact(job, bytes_per_s=100)))
-        await loop_until(children)
+        await loop_until(children, interval_s=0)
         (worker,) = children()
-        os.kill(worker, signal.SIGKILL)
+        if has_begun:
+            await loop_until(lambda: has_started(worker))
+        kill(worker)
         with pytest.raises(WorkerEnded, match="status -9"):
             await running
         assert await all_of(compactor.compact(job, bytes_per_s=FAST))
