@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from random import Random
@@ -205,6 +205,12 @@ async def fetching(link: Link, followed: Followed, *partitions: Any) -> AsyncIte
         await asyncio.gather(task, return_exceptions=True)
 
 
+def run(scenario: Coroutine[Any, Any, None]) -> None:
+    """In virtual time: a busy machine passes no time between two steps, in which the follower would go on."""
+    with VirtualLoop() as loop:
+        loop.run(scenario)
+
+
 @pytest.fixture
 def link(monkeypatch: pytest.MonkeyPatch) -> Link:
     link = Link()
@@ -249,7 +255,7 @@ def test_what_comes_again_behind_a_poll_is_not_taken_for_news(link: Link, caplog
             await link.answer(3, records(0, 2, 1))
             assert await link.told(5) == [(0, 3)]
 
-    asyncio.run(follow())
+    run(follow())
     assert (first.log_end_offset, second.log_end_offset) == (3, 1)
     assert "Error for partition" not in caplog.text
 
@@ -268,7 +274,7 @@ def test_next_epoch_of_the_same_leader_is_asked_for_at_once(link: Link) -> None:
             ((_, _, position),) = link.sent[-1].partitions
             assert (len(link.sent), position.leader_epoch) == (3, 4)
 
-    asyncio.run(follow())
+    run(follow())
 
 
 def test_what_is_not_synced_does_not_count_for_the_leader(link: Link) -> None:
@@ -285,7 +291,7 @@ def test_what_is_not_synced_does_not_count_for_the_leader(link: Link) -> None:
             partition.finish_sync()
             assert await link.told(1) == [(0, 2), (1, 0)]
 
-    asyncio.run(follow())
+    run(follow())
 
 
 def test_log_that_begins_where_the_leaders_does_and_is_not_vouched_for_begins_anew(
@@ -300,7 +306,7 @@ def test_log_that_begins_where_the_leaders_does_and_is_not_vouched_for_begins_an
             asked[0].set_result(LeaderOffsets(log_start_offset=6, log_end_offset=9, producers=PRODUCERS))
             await loop_until(lambda: followed.restarts)
 
-    asyncio.run(follow())
+    run(follow())
     assert followed.restarts == [(6, 6)]
 
 
@@ -317,7 +323,7 @@ def test_log_that_ends_where_the_leader_has_nothing_is_cut_there(
             await loop_until(lambda: followed.cuts)
             assert await link.told(1) == [(0, 6)]
 
-    asyncio.run(follow())
+    run(follow())
     assert followed.cuts == [(9, 6)]
 
 
@@ -338,8 +344,8 @@ def test_log_that_the_leader_refuses_and_has_waits_longer_each_time(
                 asked[number].set_result(LeaderOffsets(log_start_offset=0, log_end_offset=9, producers=PRODUCERS))
             await link.request(5)
 
-    with caplog.at_level(logging.INFO, replica_fetcher.__name__), VirtualLoop() as loop:
-        loop.run(follow())
+    with caplog.at_level(logging.INFO, replica_fetcher.__name__):
+        run(follow())
     waits_s = [later - earlier for earlier, later in pairwise(asked_s)]
     assert waits_s == sorted(waits_s)
     assert waits_s[-1] >= 4 * waits_s[0] > 0
@@ -376,7 +382,7 @@ def test_a_log_that_cannot_be_cut_is_not_fetched_before_it_is(link: Link) -> Non
             told = [index for number in (3, 4) for index in await link.told(number)]
             assert told == [(1, 3), (0, 6)]
 
-    asyncio.run(follow())
+    run(follow())
 
 
 def test_a_log_that_goes_offline_as_it_is_begun_anew_holds_up_no_other(
@@ -406,7 +412,7 @@ def test_a_log_that_goes_offline_as_it_is_begun_anew_holds_up_no_other(
             assert await link.told(2) == [(1, 2)]
             assert fetcher.stalled_count == 0
 
-    asyncio.run(follow())
+    run(follow())
 
 
 @pytest.mark.parametrize("count", [1, 50])
@@ -419,7 +425,7 @@ def test_logs_that_one_answer_cuts_are_one_line(link: Link, caplog: pytest.LogCa
             await loop_until(lambda: len(followed.cuts) == count)
 
     with caplog.at_level(logging.DEBUG, replica_fetcher.__name__):
-        asyncio.run(follow())
+        run(follow())
     one = "Truncating partition: topic=flights partition=0 leader=1 leader_epoch=3 from=9 to=6 high_watermark=0"
     said = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
     assert said == [one if count == 1 else "Truncating partitions: leader=1 partitions=50 offsets=150"]
@@ -444,7 +450,7 @@ def test_few_questions_are_asked_at_a_time(link: Link, asked: list[asyncio.Futur
                 await tell(number)
             await loop_until(lambda: all(partition.log_end_offset == 7 for partition in partitions))
 
-    asyncio.run(follow())
+    run(follow())
 
 
 def test_what_the_leader_had_before_the_follower_went_on_cuts_nothing(
@@ -464,7 +470,7 @@ def test_what_the_leader_had_before_the_follower_went_on_cuts_nothing(
             await link.answer(2, records(0, 10, 1))
             assert await link.told(3) == [(0, 11)]
 
-    asyncio.run(follow())
+    run(follow())
     assert followed.cuts == []
 
 
@@ -488,4 +494,4 @@ def test_consumers_of_a_follower_that_lags_hear_of_each_append(link: Link) -> No
             await link.answer(1, records(0, 3, 2))
         assert heard == [3, 5]
 
-    asyncio.run(follow())
+    run(follow())
