@@ -104,6 +104,8 @@ class NodeConfig:
     # From log.dirs, or log.dir when that is not set. The metadata log is in the first of them unless told otherwise.
     log_dirs: tuple[str, ...]
     cordoned_log_dirs: tuple[str, ...]
+    # So many logs are copied from one of them to another at a time; as many as there are directories unless set.
+    num_replica_alter_log_dirs_threads: int
     metadata_log_dir: str
     # See `penstock_keys`; -1 leaves it to the size of the disk.
     log_dir_reserve_bytes: int
@@ -242,6 +244,7 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         ),
         admin_allowed_hosts=tuple(name.lower() for name in values.strings(ADMIN_ALLOWED_HOSTS)),
         log_dirs=log_dirs,
+        num_replica_alter_log_dirs_threads=_move_threads(values, len(log_dirs)),
         cordoned_log_dirs=_cordoned(values.strings("cordoned.log.dirs"), log_dirs),
         metadata_log_dir=values.text_or_none("metadata.log.dir") or log_dirs[0],
         log_dir_reserve_bytes=_reserve_bytes(values),
@@ -384,6 +387,11 @@ def _at_least(values: PropertyValues, key: str, least: int) -> int:
     if value < least:
         raise ConfigError(f"{key} is {value}, but it is at least {least}.")
     return value
+
+
+def _move_threads(values: PropertyValues, directory_count: int) -> int:
+    key = "num.replica.alter.log.dirs.threads"
+    return _at_least(values, key, 1) if values.is_set(key) else directory_count
 
 
 def _log_level(values: PropertyValues) -> int:

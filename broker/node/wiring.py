@@ -283,6 +283,7 @@ def wire_broker(
         files,
         loop,
         MovedReplicas(partitions, directories.recheck_replica, node_id=config.node_id),
+        thread_count=config.num_replica_alter_log_dirs_threads,
         bytes_per_s=lambda: float(configs.in_effect.get(MOVE_RATE, math.inf)),
         steady_clock_ms=runtime.steady_clock_ms,
         producer_id_expiration_ms=lambda: configs.node_config.producer_id_expiration_ms,

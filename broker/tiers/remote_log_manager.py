@@ -96,7 +96,7 @@ class RemoteLogManager:
         for partition in hosted:
             log = partition.log
             if not log.config.remote_storage_enable:
-                log.tiered_end_offset = 0
+                log.note_tiered(0)
                 if log.log_start_offset < log.local_log_start_offset:
                     self._give_up_tier(partition)
         if self._metadata.topic is None:
@@ -147,7 +147,7 @@ class RemoteLogManager:
         log = partition.log
         if partition in self._caught_up and partition.error is ErrorCode.NONE and log.damage is None:
             start_offset, end_offset = log.local_log_start_offset, log.log_end_offset
-            log.tiered_end_offset = tiered_end(self._segments(partition), log.leader_epochs, start_offset, end_offset)
+            log.note_tiered(tiered_end(self._segments(partition), log.leader_epochs, start_offset, end_offset))
 
     async def _tend(self, partition: Partition) -> None:
         state, log = partition.state, partition.log

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from ...storage.directories.log_mover import LogMover
+from ...storage.directories.log_copier import LogCopier
 from ...storage.log.recovery_point import RecoveryPoint
 from ...storage.log.rules.config import MAX_INT64
 from .mutant import Mutant
@@ -15,7 +15,7 @@ def _copy_nothing_more(_: Any) -> Any:
 
 
 def _cut_nothing(fit: Callable[..., Any]) -> Any:
-    return lambda mover, copy, future, log, _: fit(mover, copy, future, log, MAX_INT64)
+    return lambda copier, copy, future, log, _: fit(copier, copy, future, log, MAX_INT64)
 
 
 def _lower_nothing(_: Any) -> Any:
@@ -26,14 +26,14 @@ MUTANTS: Final = (
     Mutant(
         name="takes-over-behind",
         bug="a future log takes over without what was appended while its last piece was copied (KIP-113)",
-        owner=LogMover,
-        attribute="_copy_rest",
+        owner=LogCopier,
+        attribute="copy_rest",
         make=_copy_nothing_more,
     ),
     Mutant(
         name="cut-not-copied",
         bug="what is cut off a log stays in the copy that is on its way to another log directory",
-        owner=LogMover,
+        owner=LogCopier,
         attribute="_fit",
         make=_cut_nothing,
     ),

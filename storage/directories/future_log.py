@@ -5,7 +5,8 @@ producer snapshots and leader epochs follow from them. What changes it waits for
 call at a time.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from random import Random
 from uuid import UUID
 
@@ -134,6 +135,17 @@ class FutureLog:
 
 class SourceError(Exception):
     """The log that is copied cannot be read."""
+
+
+@contextmanager
+def source_errors(log: Log, on_error: Callable[[str, OSError], None]) -> Iterator[None]:
+    """What the log's directory refuses says nothing about that of the copy: `on_error` is told. SourceError."""
+    try:
+        yield
+    except (OSError, CorruptData) as error:
+        if isinstance(error, OSError):
+            on_error(log.directory, error)
+        raise SourceError(str(error)) from error
 
 
 def read_all(data: FetchData) -> bytes:

@@ -1,6 +1,6 @@
 """Moves logs between the log directories of a node, while they are read and written (KIP-113, KIP-858).
 
-Kafka: `ReplicaAlterLogDirsManager`, `ReplicaAlterLogDirsThread`.
+Kafka: `ReplicaAlterLogDirsManager`. The copying is `LogCopier`'s, the end of a move `Takeover`'s.
 
 | state     | what happens                                                          | leaves by                     |
 |-----------|-----------------------------------------------------------------------|-------------------------------|
@@ -12,48 +12,38 @@ The controller knows before anything changes: a directory that fails from then o
 is told, the replica is where it was; if the move ends then, it is told again.
 
 A log that is copied is not compacted: the copy could get a record from before a compaction, and lack the tombstone that
-a later one took out. Retention goes on. What is cut off the log is cut off the copy before anything is added to it.
-Into one directory one log is copied at a time, in the order in which that was asked.
+a later one took out. Retention goes on. `num.replica.alter.log.dirs.threads` logs are copied at a time, first come,
+first served; those that are announced go on beside them.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 from typing import Final, Protocol
 from uuid import UUID
 
-from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.errors import CorruptData, KafkaError
 from ..disk.files import Files
-from ..disk.shielded_call import run_unbroken
-from ..log.file_slice import FetchData
 from ..log.log import Log
-from ..log.rules.config import MAX_INT64
-from .future_log import FutureLog, SourceError, common_end, forget_replaced_directory
-from .log_closing import start_offset_to_checkpoint
+from .future_log import FutureLog, SourceError
+from .log_copier import LogCopier
 from .log_directory import LogDirectory
 from .log_manager import LogManager
-from .rules.checkpoints import CLEANER_OFFSETS, HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
+from .rules.checkpoints import TopicPartition
 from .rules.folder_names import FolderKind, folder_name, moved_folder_name
-from .rules.move_throttle import MoveThrottle
+from .takeover import ReplicaLogs, Takeover
 
 logger = logging.getLogger(__name__)
 
-_PIECE_BYTES: Final = 1024 * 1024
-"""Read and appended by one job of the executor: some milliseconds of a disk."""
-_FLUSH_BYTES: Final = 64 * 1024 * 1024
-"""Copied between two syncs: what a kill makes the next start check again."""
-_LAST_BYTES: Final = 512 * 1024
-"""What may be copied in the turn of the loop in which a copy takes over, or one batch."""
 _LOOK_S: Final = 0.5
 """Between two looks at what has been appended meanwhile, and whether the controller has noted the move."""
 _RETRY_S: Final = 5.0
 """After a full disk, or a log that cannot be read."""
 
 
-class Replicas(Protocol):
+class Replicas(ReplicaLogs, Protocol):
     """What the node knows of the replicas whose logs are moved."""
 
     def announce(self, key: TopicPartition) -> None:
@@ -61,11 +51,6 @@ class Replicas(Protocol):
 
     def is_assigned(self, key: TopicPartition, directory_id: UUID) -> bool:
         """Whether the controller has noted that it is there."""
-
-    def replace_log(self, log: Log, copy: Log) -> None:
-        """The replica's log is `copy` from now on."""
-
-    def high_watermark_of(self, log: Log) -> int: ...
 
     def check(self, log: Log, offset: int, size_bytes: int) -> None:
         """It could not be copied from `offset` on: see whether it is damaged."""
@@ -79,30 +64,48 @@ class LogMover:
         loop: asyncio.AbstractEventLoop,
         replicas: Replicas,
         *,
+        thread_count: int,
         bytes_per_s: Callable[[], float],
         steady_clock_ms: Callable[[], int],
         producer_id_expiration_ms: Callable[[], int],
         random: Random,
     ) -> None:
-        """`bytes_per_s` is `replica.alter.log.dirs.io.max.bytes.per.second`, for all moves together."""
+        """`thread_count` is `num.replica.alter.log.dirs.threads`: so many logs are copied at a time.
+
+        `bytes_per_s` is `replica.alter.log.dirs.io.max.bytes.per.second`, for all moves together.
+        """
         self._manager = manager
         self._files = files
         self._loop = loop
         self._replicas = replicas
-        self._throttle = MoveThrottle(bytes_per_s)
-        self._throttling = asyncio.Lock()
-        self._steady_clock_ms = steady_clock_ms
-        self._producer_id_expiration_ms = producer_id_expiration_ms
+        self._copier = LogCopier(
+            manager,
+            files,
+            loop,
+            check=replicas.check,
+            bytes_per_s=bytes_per_s,
+            steady_clock_ms=steady_clock_ms,
+            producer_id_expiration_ms=producer_id_expiration_ms,
+            random=random,
+        )
+        self._takeover = Takeover(manager, files, loop, self._copier, replicas)
         self._random = random
-        self._turns: dict[LogDirectory, asyncio.Lock] = {}
+        # First come, first served.
+        self._turns = asyncio.Semaphore(thread_count)
         self._tasks: dict[FutureLog, asyncio.Task[None]] = {}
         self._wakes: dict[FutureLog, asyncio.Event] = {}
         self._changed = asyncio.Event()
         manager.futures.on_ended = self._on_ended
         # Tried again now and then: a disk is full, or a log unreadable.
         self._failed: set[FutureLog] = set()
-        self.completed_count = 0
-        self.moved_bytes = 0
+
+    @property
+    def completed_count(self) -> int:
+        return self._takeover.completed_count
+
+    @property
+    def moved_bytes(self) -> int:
+        return self._copier.moved_bytes
 
     @property
     def moving_count(self) -> int:
@@ -218,13 +221,13 @@ class LogMover:
         try:
             if future.is_announced:
                 if self._replicas.is_assigned(future.key, future.directory.id):
-                    await self._take_over(future)
+                    await self._takeover.take_over(future)
                 else:
-                    await self._catch_up(future)
+                    await self._copier.catch_up(future)
             else:
-                async with self._turns.setdefault(future.directory, asyncio.Lock()):
-                    has_caught_up = await self._catch_up(future)
-                if has_caught_up and await self._prepare(future):
+                async with self._turns:
+                    has_caught_up = await self._copier.catch_up(future)
+                if has_caught_up and await self._takeover.prepare(future):
                     future.is_announced = True
                     self._replicas.announce(future.key)
         except (OSError, CorruptData, KafkaError, SourceError) as error:
@@ -241,237 +244,6 @@ class LogMover:
                     await event.wait()
         event.clear()
 
-    async def _catch_up(self, future: FutureLog) -> bool:
-        """Copy what there is, but for what is appended while the last piece is copied.
-
-        False when the log is not there, or the move is over. OSError of the copy's directory, CorruptData of the copy,
-        KafkaError, SourceError.
-        """
-        unflushed_bytes = 0
-        while not future.is_over:
-            log = self._manager.get(*future.key)
-            if log is None or log.damage is not None:
-                return False
-            copy = await self._agree(future, log)
-            if future.has_ended() or copy.log_end_offset >= log.log_end_offset:
-                break
-            end_offset = log.log_end_offset
-            data = self._next_piece(copy, log, self._throttle.piece_bytes(_PIECE_BYTES))
-            if data is None:
-                break
-            await self._copy(future, log, data)
-            if data.size < _LAST_BYTES and copy.log_end_offset >= end_offset:
-                # What has been appended meanwhile is little.
-                break
-            unflushed_bytes += data.size
-            if unflushed_bytes >= _FLUSH_BYTES:
-                unflushed_bytes = 0
-                await run_unbroken(self._loop, future.flush)
-        return not future.has_ended()
-
-    async def _agree(self, future: FutureLog, log: Log) -> Log:
-        """The copy, open, with nothing in it that `log` has not."""
-        if future.log is None:
-            with self._errors_of(log):
-                # What a compaction reads now it must not put in the place of what is copied.
-                log.swap.settle_for_cut()
-                # A copy that outlives its log in a loss of power looks as if that was lost with its directory.
-                await run_unbroken(self._loop, log.sync_folder)
-            await self._open(future, log)
-        copy = future.log
-        assert copy is not None, "it was opened"
-        copy.config = log.config
-        cut_end = log.cut_end
-        if future.source is not log:
-            cut_end = min(cut_end, common_end(copy, log))
-        await self._fit(copy, future, log, cut_end)
-        future.source = log
-        if cut_end <= log.cut_end:
-            # It was not cut deeper meanwhile.
-            log.cut_end = MAX_INT64
-        return copy
-
-    async def _open(self, future: FutureLog, log: Log) -> None:
-        opening = partial(
-            future.open,
-            self._files,
-            log,
-            now_ms=self._steady_clock_ms(),
-            producer_id_expiration_ms=self._producer_id_expiration_ms(),
-            random=self._random,
-        )
-        try:
-            await run_unbroken(self._loop, opening)
-        except (CorruptData, KafkaError) as error:
-            logger.warning("Copy of a log is made anew: partition=%s reason=%s", log.name, error)
-            await run_unbroken(self._loop, self._empty, future)
-            future.is_resumed = False
-            await run_unbroken(self._loop, opening)
-
-    def _empty(self, future: FutureLog) -> None:
-        future.close_files()
-        self._files.remove_tree(future.path)
-        self._files.make_directory(future.path)
-
-    async def _fit(self, copy: Log, future: FutureLog, log: Log, cut_end: int) -> None:
-        start_offset = log.local_log_start_offset
-        begins_right = copy.first_segment_base_offset <= start_offset <= copy.log_end_offset
-        if cut_end < copy.log_end_offset or not begins_right or log.log_start_offset > copy.log_start_offset:
-            producers = log.producers.below(start_offset, aborted=log.aborted_since(start_offset))
-            fitting = partial(
-                future.fit, cut_end, start_offset, producers, self._steady_clock_ms(), tiered=log.tiered_history
-            )
-            await run_unbroken(self._loop, fitting)
-
-    def _next_piece(self, copy: Log, log: Log, max_bytes: int) -> FetchData | None:
-        """None: what is left has been compacted away, and the copy ends where the log does."""
-        end_offset = log.log_end_offset
-        offset = copy.log_end_offset
-        try:
-            with self._errors_of(log):
-                data = log.read(offset, max_bytes=max_bytes, end_offset=end_offset, min_one_batch=True)
-        except SourceError:
-            self._replicas.check(log, offset, max_bytes)
-            raise
-        if data.size:
-            return data
-        copy.end_in_gap(end_offset, self._steady_clock_ms())
-        return None
-
-    async def _copy(self, future: FutureLog, log: Log, data: FetchData) -> None:
-        await self._take(data.size)
-        if future.has_ended():
-            return
-        offset = future.log_end_offset
-        now_ms = self._steady_clock_ms()
-        try:
-            await run_unbroken(self._loop, future.append, data, now_ms, now_ms)
-        except (SourceError, KafkaError) as error:
-            if isinstance(error, KafkaError) and error.code is ErrorCode.KAFKA_STORAGE_ERROR:
-                raise
-            if self._manager.get(*future.key) is log and log.cut_end == MAX_INT64:
-                # It was neither cut nor closed while it was read.
-                self._replicas.check(log, offset, data.size)
-                raise
-        else:
-            self.moved_bytes += data.size
-
-    async def _take(self, size_bytes: int) -> None:
-        """Wait until so much may be copied."""
-        async with self._throttling:
-            self._throttle.take(size_bytes)
-            while pause_s := self._throttle.pause_s():
-                await asyncio.sleep(pause_s)
-                self._throttle.pass_s(pause_s)
-
-    async def _prepare(self, future: FutureLog) -> bool:
-        """Make last what the next start needs if it finds the copy in the log's place. False when it is not there."""
-        log = self._manager.get(*future.key)
-        source = None if log is None else self._manager.directories.directory_of(log.directory)
-        if log is None or source is None or future.has_ended():
-            return False
-        await run_unbroken(self._loop, future.flush)
-        with self._errors_of(log):
-            # Or two folders would say of each other that they replace it.
-            await run_unbroken(self._loop, forget_replaced_directory, self._files, log.directory)
-        await run_unbroken(self._loop, future.note_replaced, self._files, source.id)
-        await self._write_checkpoints(future, log, source)
-        return not future.has_ended()
-
-    async def _write_checkpoints(self, future: FutureLog, log: Log, source: LogDirectory) -> None:
-        copy, key, directory = future.log, future.key, future.directory
-        assert copy is not None, "it is open"
-        cleaned_end = source.checkpointed[CLEANER_OFFSETS].get(key)
-        for name, offset in (
-            (RECOVERY_POINTS, copy.recovery_point),
-            (LOG_START_OFFSETS, start_offset_to_checkpoint(copy)),
-            (HIGH_WATERMARKS, self._replicas.high_watermark_of(log)),
-            (CLEANER_OFFSETS, None if cleaned_end is None else min(cleaned_end, copy.log_end_offset)),
-        ):
-            is_written = False
-            while not is_written and directory.is_online and not future.is_over:
-                offsets = {other: known for other, known in directory.checkpointed[name].items() if other != key}
-                if offset is not None:
-                    offsets[key] = offset
-                if offsets == directory.checkpointed[name]:
-                    break
-                write = directory.begin_checkpoint(name)
-                for (topic, partition), known in offsets.items():
-                    write.add(topic, partition, known)
-                await run_unbroken(self._loop, write.write)
-                is_written = directory.finish_checkpoint(write)
-                if is_written:
-                    await run_unbroken(self._loop, write.settle)
-
-    async def _take_over(self, future: FutureLog) -> None:
-        if not (await self._prepare(future) and await self._catch_up(future)):
-            return
-        # From here to `replace_log` nothing else has its turn.
-        log = self._manager.get(*future.key)
-        copy = future.log
-        if log is None or copy is None or log is not future.source or log.damage is not None:
-            return
-        if not self._copy_rest(future, log, copy) or not self._fits_checkpoints(future, copy):
-            return
-        if copy.recovery_point < log.recovery_point:
-            # What was promised to last does so here, too.
-            copy.flush()
-        source = log.directory
-        removed = self._manager.replace(log, future)
-        self._replicas.replace_log(log, copy)
-        self.completed_count += 1
-        logger.info("Move of a log is finished: partition=%s from=%s to=%s", log.name, source, copy.directory)
-        await self._settle(future, copy, log, removed)
-
-    def _copy_rest(self, future: FutureLog, log: Log, copy: Log) -> bool:
-        """In this turn of the loop, when it is little."""
-        now_ms = self._steady_clock_ms()
-        if log.cut_end < copy.log_end_offset or copy.log_end_offset < log.local_log_start_offset:
-            return False
-        copied_bytes = 0
-        while copy.log_end_offset < log.log_end_offset:
-            if copied_bytes >= _LAST_BYTES:
-                return False
-            data = self._next_piece(copy, log, _LAST_BYTES - copied_bytes)
-            if data is not None:
-                future.append(data, now_ms, now_ms)
-                copied_bytes += data.size
-                self.moved_bytes += data.size
-        return True
-
-    def _fits_checkpoints(self, future: FutureLog, copy: Log) -> bool:
-        """It may have been cut since they were written: the next start would take that for damage."""
-        return all(
-            future.directory.checkpointed[name].get(future.key, 0) <= limit
-            for name, limit in (
-                (RECOVERY_POINTS, copy.recovery_point),
-                (LOG_START_OFFSETS, copy.log_end_offset),
-                (CLEANER_OFFSETS, copy.log_end_offset),
-            )
-        )
-
-    async def _settle(self, future: FutureLog, copy: Log, log: Log, removed: str | None) -> None:
-        """Make the new names last; then what is replaced may be removed, and the note with it."""
-        path, key = copy.directory, future.key
-        try:
-            await run_unbroken(self._loop, self._files.sync_directory, future.directory.path)
-        except OSError as error:
-            self._manager.on_error(future.directory.path, error)
-            return
-        if removed is None:
-            return
-        try:
-            await run_unbroken(self._loop, self._files.sync_directory, removed.rpartition("/")[0])
-        except OSError as error:
-            self._manager.on_error(removed, error)
-            return
-        self._manager.remove_later(removed, log.config.file_delete_delay_ms)
-        if self._manager.get(*key) is copy:
-            try:
-                await run_unbroken(self._loop, forget_replaced_directory, self._files, path)
-            except OSError as error:
-                self._manager.on_error(path, error)
-
     def _on_failure(self, future: FutureLog, error: OSError | CorruptData | KafkaError | SourceError) -> None:
         if isinstance(error, OSError):
             self._manager.on_error(future.directory.path, error)
@@ -486,16 +258,6 @@ class LogMover:
         if isinstance(error, CorruptData) or (future.log is not None and future.log.damage is not None):
             # The copy is not to be trusted: it is recovered first.
             future.close_files()
-
-    @contextmanager
-    def _errors_of(self, log: Log) -> Iterator[None]:
-        """What its directory refuses says nothing about that of the copy. SourceError."""
-        try:
-            yield
-        except (OSError, CorruptData) as error:
-            if isinstance(error, OSError):
-                self._manager.on_error(log.directory, error)
-            raise SourceError(str(error)) from error
 
     def _clean_up(self, future: FutureLog) -> None:
         """The move is over, and no call uses the copy."""

@@ -15,6 +15,7 @@ from .recovery_point import RecoveryPoint
 from .replay import replay_segments
 from .retention import count_breached_segments
 from .rules.config import MAX_INT64, LogConfig
+from .rules.lowest_cut import LowestCut
 from .rules.producer_entry import ProducerEntry
 from .rules.producer_state import ProducerState
 from .rules.record_validation import CODECS
@@ -40,17 +41,17 @@ class TruncatableLog:
         "_room",
         "_segments",
         "_snapshots",
-        "cut_end",
+        "_tiered_end_offset",
         "damage",
         "leader_epochs",
         "local_log_start_offset",
         "log_end_offset",
         "log_start_offset",
+        "lowest_cut",
         "name",
         "partition",
         "producers",
         "swap",
-        "tiered_end_offset",
         "topic",
         "topic_id",
     )
@@ -76,12 +77,10 @@ class TruncatableLog:
         self.leader_epochs = loaded.leader_epochs
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.next_offset
-        # The lowest end that a cut has left: a copy taken before is wrong from there on. `LogMover` resets it.
-        self.cut_end = MAX_INT64
+        self.lowest_cut = LowestCut()
         # Below it, down to the log start offset, only a tier has the records (KIP-405).
         self.local_log_start_offset = self.log_start_offset
-        # Everything on this disk below it can be read from the tier too; 0 while that is not known.
-        self.tiered_end_offset = 0
+        self._tiered_end_offset = 0
         self.damage: Damage | None = loaded.damage
         self._recovery_point = RecoveryPoint(
             loaded.files,
@@ -122,6 +121,21 @@ class TruncatableLog:
         self._config = config
         # The compression to store, when it is not the producer's choice.
         self._codec = CODECS.get(config.compression_type)
+
+    @property
+    def tiered_end_offset(self) -> int:
+        """Everything on this disk below it can be read from the tier, too: retention may take it.
+
+        Never above the log end offset; 0 while it is not known, and for a log without a tier.
+        """
+        return self._tiered_end_offset
+
+    def note_tiered(self, end_offset: int) -> None:
+        """Up to where the tier has this log, as `RemoteLogManager` finds it from time to time; 0 for nothing.
+
+        Cuts lower it by themselves.
+        """
+        self._tiered_end_offset = min(end_offset, self.log_end_offset)
 
     def truncate_to(self, offset: int) -> bool:
         """Drop everything at and above `offset`; whether there was anything. This ends a damage: the cut is a decision.
@@ -241,10 +255,10 @@ class TruncatableLog:
         """There is no record any more."""
         self._known_at_truncation = None
         self._end_at(offset)
-        self.cut_end = 0
+        self.lowest_cut.note(0)
         self.leader_epochs.clear()
         self.log_start_offset = self.local_log_start_offset = offset
-        self.tiered_end_offset = 0
+        self._tiered_end_offset = 0
         self.producers.clear(offset)
 
     def increment_log_start_offset(self, offset: int) -> bool:
@@ -282,7 +296,7 @@ class TruncatableLog:
             log_end_offset=self.log_end_offset,
             high_watermark=high_watermark,
             # Before that no checkpoint has to have the leader epochs that no batch on this disk will say again.
-            tiered_end_offset=min(self.tiered_end_offset, self._recovery_point.offset),
+            tiered_end_offset=min(self._tiered_end_offset, self._recovery_point.offset),
             now_ms=now_ms,
         )
         if count == 0:
@@ -356,9 +370,9 @@ class TruncatableLog:
 
     def _end_at(self, offset: int) -> None:
         self.log_end_offset = offset
-        self.cut_end = min(self.cut_end, offset)
+        self.lowest_cut.note(offset)
         # What is appended from here on is not what the tier has.
-        self.tiered_end_offset = min(self.tiered_end_offset, offset)
+        self._tiered_end_offset = min(self._tiered_end_offset, offset)
         self._recovery_point.truncate_to(offset)
 
     def _sync_truncation(self) -> None:

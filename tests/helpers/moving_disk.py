@@ -27,7 +27,7 @@ FIRST, SECOND = "/a", "/b"
 class MovingDisk:
     """A `Replicas` too: what is announced is noted at once while `is_controller_up`."""
 
-    def __init__(self, loop: VirtualLoop, key: TopicPartition = KEY) -> None:
+    def __init__(self, loop: VirtualLoop, key: TopicPartition = KEY, *, thread_count: int = 2) -> None:
         self.loop = loop
         self.key = key
         self.disk = NodeDisk(loop, FIRST, SECOND)
@@ -35,6 +35,7 @@ class MovingDisk:
         self.is_controller_up = True
         self.assigned: UUID | None = None
         self.rate = float("inf")
+        self.thread_count = thread_count
         self.replaced: list[tuple[Log, Log]] = []
         self.checked: list[tuple[Log, int, int]] = []
         self.epoch = 0
@@ -56,6 +57,7 @@ class MovingDisk:
             disk.files,
             self.loop,
             self,
+            thread_count=self.thread_count,
             bytes_per_s=lambda: self.rate,
             steady_clock_ms=lambda: disk.now_ms,
             producer_id_expiration_ms=lambda: 1 << 40,
@@ -117,12 +119,19 @@ class MovingDisk:
     def log(self) -> Log:
         return self.disk.manager.get_or_create(*self.key, TopicId(TOPIC_ID), self.disk.config)
 
+    def another(self, partition: int) -> Log:
+        """Of the same topic, in the first directory."""
+        manager = self.disk.manager
+        directory_id = manager.directories[0].id
+        key = self.key[0], partition
+        return manager.get_or_create(*key, TopicId(TOPIC_ID), self.disk.config, directory_id=directory_id)
+
     def directory_of(self, log: Log) -> str:
         return log.directory.rpartition("/")[0]
 
-    def begin(self, path: str) -> None:
+    def begin(self, path: str, log: Log | None = None) -> None:
         (directory,) = [one for one in self.disk.manager.directories if one.path == path]
-        self.mover.begin(self.log, directory)
+        self.mover.begin(self.log if log is None else log, directory)
 
     def append(self, count: int = 1, log: Log | None = None) -> None:
         log = self.log if log is None else log
@@ -178,9 +187,9 @@ def values(log: Log) -> list[tuple[int, bytes]]:
 
 
 @contextmanager
-def moving_disk() -> Iterator[MovingDisk]:
+def moving_disk(thread_count: int = 2) -> Iterator[MovingDisk]:
     with VirtualLoop() as loop:
-        it = MovingDisk(loop)
+        it = MovingDisk(loop, thread_count=thread_count)
         try:
             it.start()
             yield it

@@ -284,7 +284,7 @@ class ReplicaJudge:
         last = replaced.last_below(replica.state.log_end_offset)
         end_offset = replaced.batches[-1].end_offset if replaced.batches else 0
         # A follower that was cut in the turn in which its log arrived says so.
-        if min(end_offset, replica.partition.log.cut_end) > replica.state.log_end_offset:
+        if min(end_offset, replica.partition.log.lowest_cut.offset) > replica.state.log_end_offset:
             self._violate(
                 f"Moved: {name} ends at {replica.state.log_end_offset} in {replica.partition.log.directory}, and ended "
                 f"at {end_offset} where it was before"

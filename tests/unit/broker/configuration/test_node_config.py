@@ -32,6 +32,15 @@ def test_a_stock_server_properties_of_kafka_starts_a_node() -> None:
     assert config.inter_broker_listener_name == "PLAINTEXT"
 
 
+@pytest.mark.parametrize(("set_to", "thread_count"), [({}, 3), ({"num.replica.alter.log.dirs.threads": "1"}, 1)])
+def test_as_many_logs_move_at_a_time_as_there_are_directories_unless_told_otherwise(
+    set_to: dict[str, str], thread_count: int
+) -> None:
+    config = load({"log.dirs": "/a,/b,/c", **set_to})
+    assert config.num_replica_alter_log_dirs_threads == thread_count
+    assert not config.warnings
+
+
 def test_keys_without_meaning_here_are_named_in_one_warning() -> None:
     warnings = [warning for warning in load(STOCK).warnings if "no effect" in warning]
     assert len(warnings) == 1
@@ -86,6 +95,10 @@ def test_a_listener_that_others_can_reach_is_warned_of(listeners: str, is_wide: 
         ({"zookeeper.connect": ""}, "zookeeper.connect is not a property of Apache Kafka 4.3.1."),
         ({"num.partitions": "x"}, "Invalid value x for configuration num.partitions: Not a number of type INT"),
         ({"node.id": "-1"}, "Invalid value -1 for configuration node.id: Value must be at least 0"),
+        (
+            {"num.replica.alter.log.dirs.threads": "0"},
+            "num.replica.alter.log.dirs.threads is 0, but it is at least 1.",
+        ),
         ({"node.id": "1", "broker.id": "2"}, "node.id is 1, but broker.id is 2: set them to the same value."),
         (
             {"process.roles": "broker"},

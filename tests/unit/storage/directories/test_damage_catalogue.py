@@ -365,7 +365,7 @@ def test_leader_epochs_of_what_only_the_tier_has_stay_when_the_others_are_made_a
         known = log.leader_epochs.entries
         assert known == ((3, 0), (5, 20))
         log.flush()
-        log.tiered_end_offset = next(base for base in it.bases if base > 20)
+        log.note_tiered(next(base for base in it.bases if base > 20))
         while log.delete_old_segments(log.log_end_offset, NOW_MS):
             pass
         assert log.local_log_start_offset > 20

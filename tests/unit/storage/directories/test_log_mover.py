@@ -73,6 +73,21 @@ def test_copying_keeps_to_the_rate_which_may_change() -> None:
         assert it.log.directory == "/b/moved-0"
 
 
+@pytest.mark.parametrize("thread_count", [1, 2, 3])
+def test_so_many_logs_are_copied_at_a_time_as_there_are_threads(thread_count: int) -> None:
+    with moving_disk(thread_count) as it:
+        logs = [it.another(partition) for partition in range(4)]
+        for log in logs:
+            it.append(160, log)
+            it.begin(SECOND, log)
+        it.rate = 20_000
+        it.wait(0.9)
+        assert sum(0 < future.log_end_offset < 160 for future in it.disk.manager.futures) == thread_count
+        it.rate = float("inf")
+        it.wait()
+        assert sorted(log.directory for log in it.disk.manager.logs) == [f"/b/moved-{n}" for n in range(4)]
+
+
 def test_a_log_is_not_compacted_while_it_moves() -> None:
     with moving_disk() as it:
         it.disk.config = replace(it.disk.config, cleanup_policy=frozenset({"compact"}), min_cleanable_dirty_ratio=0.1)

@@ -106,7 +106,7 @@ def test_nothing_is_deleted_that_the_tier_does_not_have(files: MemoryFiles) -> N
     append(log, 7)
     log.flush()
     assert log.delete_old_segments(log.log_end_offset, 5) == 0
-    log.tiered_end_offset = 3
+    log.note_tiered(3)
     assert log.delete_old_segments(log.log_end_offset, 5) == 1
     assert (log.log_start_offset, log.local_log_start_offset) == (0, 2)
     with pytest.raises(KafkaError) as moved:
@@ -119,14 +119,14 @@ def test_no_segment_goes_while_its_batches_alone_say_a_leader_epoch(files: Memor
     append(log, 3, leader_epoch=0)
     log.flush()
     append(log, 4, leader_epoch=3)
-    log.tiered_end_offset = 6
+    log.note_tiered(6)
     while log.delete_old_segments(log.log_end_offset, 5):
         pass
     log.close_files()
     again = opened(files, is_clean=False)
     assert again.leader_epochs.entries == ((0, 0), (3, 3))
     again.flush()
-    again.tiered_end_offset = 6
+    again.note_tiered(6)
     assert again.delete_old_segments(again.log_end_offset, 5) > 0
 
 
@@ -151,7 +151,7 @@ def test_start_and_epochs_before_the_first_segment_survive_a_restart(files: Memo
     append(log, 3, leader_epoch=0)
     append(log, 4, leader_epoch=3)
     log.flush()
-    log.tiered_end_offset = 6
+    log.note_tiered(6)
     while log.delete_old_segments(log.log_end_offset, 5):
         pass
     epochs = log.leader_epochs.entries
@@ -213,7 +213,7 @@ def test_switched_off_the_log_starts_on_its_disk(files: MemoryFiles) -> None:
     log = opened(files)
     append(log, 7)
     log.flush()
-    log.tiered_end_offset = 6
+    log.note_tiered(6)
     log.delete_old_segments(log.log_end_offset, 5)
     log.close()
     again = opened(files, config=replace(CONFIG, remote_storage_enable=False))
@@ -234,7 +234,7 @@ def test_a_cut_below_the_first_segment_gives_up_nothing_that_the_tier_has(files:
     append(log, 3, leader_epoch=0)
     append(log, 4, leader_epoch=3)
     log.flush()
-    log.tiered_end_offset = 6
+    log.note_tiered(6)
     while log.delete_old_segments(log.log_end_offset, 5):
         pass
     log.truncate_to(5)
@@ -257,7 +257,7 @@ def test_a_cut_below_the_first_segment_begins_anew_without_a_tier(files: MemoryF
 def test_what_comes_after_a_cut_is_kept_until_it_is_copied_too(files: MemoryFiles) -> None:
     log = opened(files)
     append(log, 7, leader_epoch=0)
-    log.tiered_end_offset = 6
+    log.note_tiered(6)
     log.truncate_to(2)
     assert log.tiered_end_offset == 2
     append(log, 5, leader_epoch=1)
@@ -286,7 +286,7 @@ def test_an_empty_file_where_a_segment_was_deleted_hides_nothing_that_the_tier_h
     log = opened(files)
     append(log, 7)
     log.flush()
-    log.tiered_end_offset = 4
+    log.note_tiered(4)
     while log.delete_old_segments(log.log_end_offset, 5):
         pass
     recovery_point = log.recovery_point
