@@ -81,7 +81,6 @@ class LogCleaner:
         self._uncleanable: dict[Log, str] = {}
         # How many workers have ended while they compacted it, since one came to its end.
         self._ended_workers: dict[Log, int] = {}
-        self._writing = asyncio.Lock()
         self.figures = CleanerFigures()
 
     @property
@@ -263,12 +262,12 @@ class LogCleaner:
         return False
 
     async def _write_down(self, log: Log, end_offset: int) -> None:
-        # One at a time: each has what all have done.
-        async with self._writing:
-            await self._write_checkpoint(log, end_offset)
-
-    async def _write_checkpoint(self, log: Log, end_offset: int) -> None:
         directory = self._directory_of(log)
+        # One at a time: each has what all have done.
+        async with directory.checkpoint_turn(CLEANER_OFFSETS):
+            await self._write_checkpoint(directory, log, end_offset)
+
+    async def _write_checkpoint(self, directory: LogDirectory, log: Log, end_offset: int) -> None:
         write = directory.begin_checkpoint(CLEANER_OFFSETS)
         cleaned_ends = {**directory.checkpointed[CLEANER_OFFSETS], (log.topic, log.partition): end_offset}
         for key, offset in cleaned_ends.items():

@@ -3,6 +3,7 @@
 It is online until an error of its disk; then nothing in it is touched any more, and only a restart brings it back.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from random import Random
@@ -15,8 +16,8 @@ from ..disk.disk_room import DiskRoom
 from ..disk.files import Files, Lock
 from ..disk.rules.disk_errors import is_passing
 from .rules.checkpoints import (
+    CHECKPOINTS,
     CLEANER_OFFSETS,
-    HIGH_WATERMARKS,
     LOG_START_OFFSETS,
     RECOVERY_POINTS,
     TopicPartition,
@@ -49,6 +50,7 @@ class LogDirectory:
         "_files",
         "_lock",
         "_pending",
+        "_turns",
         "checkpointed",
         "error",
         "has_clean_shutdown",
@@ -87,6 +89,7 @@ class LogDirectory:
         self.moving_in: set[TopicPartition] = set()
         # Checkpoints being written.
         self._pending: dict[str, CheckpointWrite] = {}
+        self._turns = {name: asyncio.Lock() for name in CHECKPOINTS}
         # Not written yet.
         self._cleaned_limits: dict[TopicPartition, int] = {}
 
@@ -138,7 +141,7 @@ class LogDirectory:
         self.has_clean_shutdown = self._files.exists(f"{self.path}/{CLEAN_SHUTDOWN_FILE}")
         count = f"{self.path}/{START_COUNT_FILE}"
         self.start_count = decode_start_count(self._files.read(count)) if self._files.exists(count) else 0
-        for name in (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS, CLEANER_OFFSETS):
+        for name in CHECKPOINTS:
             self.checkpointed[name] = self._read_offsets(name)
 
     def unlock(self) -> None:
@@ -191,8 +194,14 @@ class LogDirectory:
         offsets = self.checkpointed[name]
         return {key: offsets[key] for key in (*self.unopened, *self.moving_in) if key in offsets}
 
+    def checkpoint_turn(self, name: str) -> asyncio.Lock:
+        """To be held from `begin_checkpoint` on until the file is renamed: all writes of it in the executor have one
+        temporary name, and two that begin in turn could supersede each other without end."""
+        return self._turns[name]
+
     def begin_checkpoint(self, name: str) -> "CheckpointWrite":
-        """Replace a checkpoint file without keeping the loop waiting; see `CheckpointWrite`."""
+        """Within `checkpoint_turn`: replace the file without keeping the loop waiting; see `CheckpointWrite`."""
+        assert self._turns[name].locked(), "one at a time writes a checkpoint"
         write = self._pending[name] = CheckpointWrite(self, self._files, name)
         return write
 

@@ -251,6 +251,12 @@ class LogHousekeeping:
         return self._manager.get(log.topic, log.partition) is log
 
     async def _checkpoint(self, directory: LogDirectory, name: str, offset_of: Callable[[Log], int | None]) -> None:
+        async with directory.checkpoint_turn(name):
+            await self._write_checkpoint(directory, name, offset_of)
+
+    async def _write_checkpoint(
+        self, directory: LogDirectory, name: str, offset_of: Callable[[Log], int | None]
+    ) -> None:
         write = directory.begin_checkpoint(name)
         for (topic, partition), unopened_offset in directory.offsets_of_unopened(name).items():
             write.add(topic, partition, unopened_offset)

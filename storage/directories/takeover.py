@@ -89,7 +89,7 @@ class Takeover:
         await self._settle(future, copy, log, removed)
 
     async def _write_checkpoints(self, future: FutureLog, log: Log, source: LogDirectory) -> None:
-        copy, key = future.log, future.key
+        copy, key, directory = future.log, future.key, future.directory
         assert copy is not None, "it is open"
         cleaned_end = source.checkpointed[CLEANER_OFFSETS].get(key)
         for name, offset in (
@@ -98,7 +98,8 @@ class Takeover:
             (HIGH_WATERMARKS, self._replicas.high_watermark_of(log)),
             (CLEANER_OFFSETS, None if cleaned_end is None else min(cleaned_end, copy.log_end_offset)),
         ):
-            await self._write_checkpoint(future, name, offset)
+            async with directory.checkpoint_turn(name):
+                await self._write_checkpoint(future, name, offset)
 
     async def _write_checkpoint(self, future: FutureLog, name: str, offset: int | None) -> None:
         key, directory = future.key, future.directory

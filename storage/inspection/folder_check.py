@@ -9,9 +9,7 @@ from typing import Final
 
 from ...protocol.errors import ConfigError, CorruptData
 from ..directories.rules.checkpoints import (
-    CLEANER_OFFSETS,
-    HIGH_WATERMARKS,
-    LOG_START_OFFSETS,
+    CHECKPOINTS,
     RECOVERY_POINTS,
     TopicPartition,
     decode_offsets,
@@ -71,7 +69,7 @@ def check_log_directory(files: Files, path: str, report: Report, *, opens_record
             report.find(meta, str(error))
     # Before the logs: while a node runs these go on.
     recovery_points: Mapping[TopicPartition, int] = {}
-    for name in (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS, CLEANER_OFFSETS):
+    for name in CHECKPOINTS:
         checkpoint = f"{path}/{name}"
         if files.exists(checkpoint):
             try:

@@ -23,6 +23,7 @@ LOG_START_OFFSETS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 # Below it, compaction has taken batches out.
 CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
+CHECKPOINTS: Final = (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS, CLEANER_OFFSETS)
 
 _VERSION: Final = "0"
 

@@ -88,6 +88,17 @@ def test_so_many_logs_are_copied_at_a_time_as_there_are_threads(thread_count: in
         assert sorted(log.directory for log in it.disk.manager.logs) == [f"/b/moved-{n}" for n in range(4)]
 
 
+def test_moves_that_take_over_at_once_write_the_checkpoints_of_their_directory_one_after_the_other() -> None:
+    # Each that began superseded the one before, in turn and without end.
+    with moving_disk() as it:
+        for one in (it.another(0), it.another(1)):
+            it.append(5, one)
+            it.begin(SECOND, one)
+        it.wait()
+        assert it.mover.completed_count == 2
+        assert it.disk.manager.directories[1].checkpointed[RECOVERY_POINTS] == {("moved", 0): 5, ("moved", 1): 5}
+
+
 def test_a_log_is_not_compacted_while_it_moves() -> None:
     with moving_disk() as it:
         it.disk.config = replace(it.disk.config, cleanup_policy=frozenset({"compact"}), min_cleanable_dirty_ratio=0.1)
