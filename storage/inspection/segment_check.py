@@ -5,7 +5,7 @@ offsets and epochs.
 """
 
 from collections.abc import Iterator
-from itertools import pairwise
+from functools import partial
 from typing import Final
 
 from ...protocol.batches import HEADER_SIZE, BatchHeader, read_header
@@ -19,6 +19,7 @@ from ..log.rules.aborted_transaction import AbortedTransaction
 from ..log.rules.batch_order import epoch_fault, offsets_fault
 from ..log.rules.control_records import read_end_transaction_marker
 from ..log.rules.file_names import LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, segment_file
+from ..log.rules.index_check import OffsetIndexCheck, TimeIndexCheck, aborted_faults
 from ..log.rules.producer_state import EndTransactionMarker
 from ..log.rules.record_batch import StoredBatch
 from ..log.rules.record_validation import OPENED_BYTES_MAX
@@ -52,8 +53,10 @@ class SegmentCheck:
         """OSError."""
         # Before the log: while a node appends, the log is ahead of them.
         size = self._files.size(self._paths[LOG])
-        offsets = _OffsetIndexCheck(self._paths[OFFSET_INDEX], self._offset_entries(size, report), report)
-        times = _TimeIndexCheck(self._paths[TIME_INDEX], self._time_entries(size, report), report)
+        offset_entries, time_entries = self._offset_entries(size, report), self._time_entries(size, report)
+        report.totals.index_entries += len(offset_entries) + len(time_entries or ())
+        offsets = OffsetIndexCheck(offset_entries, partial(report.find, self._paths[OFFSET_INDEX]))
+        times = TimeIndexCheck(time_entries or (), partial(report.find, self._paths[TIME_INDEX]))
         told = self._aborted(report)
         size = self._files.size(self._paths[LOG])
         report.totals.segments += 1
@@ -65,13 +68,13 @@ class SegmentCheck:
             report.totals.records += header.record_count
             self._check_place(batch, history, report)
             marker = self._open(batch, report)
-            offsets.pass_batch(batch)
-            times.pass_batch(header)
+            offsets.add(batch.position, header)
+            times.add(header)
             transaction = history.add(header, marker)
             if transaction is not None:
                 aborted.append(transaction)
-        offsets.finish(size)
-        times.finish(is_closed=self._next_base is not None)
+        offsets.end()
+        times.end(is_closed=self._next_base is not None and time_entries is not None)
         if told is not None:
             self._check_aborted(told, aborted, report)
 
@@ -142,141 +145,9 @@ class SegmentCheck:
     def _check_aborted(self, told: list[AbortedTransaction], aborted: list[AbortedTransaction], report: Report) -> None:
         path = self._paths[TRANSACTION_INDEX]
         report.totals.aborted_transactions += len(told)
-        markers = {transaction.last_offset: transaction for transaction in aborted}
-        for entry in told:
-            marker = markers.pop(entry.last_offset, None)
-            if marker is None or marker.producer_id != entry.producer_id:
-                report.find(path, f"at offset {entry.last_offset} producer {entry.producer_id} aborts no transaction")
-            elif entry.first_offset > (entry.last_offset if marker.first_offset < 0 else marker.first_offset):
-                report.find(
-                    path,
-                    f"the transaction of producer {entry.producer_id} that is aborted at offset {entry.last_offset} "
-                    f"begins at {marker.first_offset}, not at {entry.first_offset}",
-                )
         # The newest entries of a segment that is appended to are in the node's memory.
-        for marker in markers.values() if self._next_base is not None else ():
-            if marker.first_offset >= 0:
-                report.find(
-                    path,
-                    f"the transaction of producer {marker.producer_id} from offset {marker.first_offset} on, aborted "
-                    f"at {marker.last_offset}, has no entry: readers would take it for committed",
-                )
-
-
-class _OffsetIndexCheck:
-    """Passes along the batches of a log with the entries of its offset index.
-
-    Apache Kafka indexes several batches that arrived together by where the first begins and the last ends.
-    """
-
-    def __init__(self, path: str, entries: list[tuple[int, int]], report: Report) -> None:
-        self._path = path
-        self._entries = entries
-        self._report = report
-        self._slot = 0
-        # Offset and position of an entry whose batches have not ended yet, and where the first of them ends.
-        self._pending: tuple[int, int, int] | None = None
-        report.totals.index_entries += len(entries)
-        for (offset, position), (following, following_position) in pairwise(entries):
-            if following <= offset or following_position <= position:
-                report.find(
-                    path,
-                    f"the entry of offset {following} at {following_position} follows the one of offset {offset} at "
-                    f"{position}",
-                )
-                entries.clear()
-                break
-
-    def pass_batch(self, batch: StoredBatch) -> None:
-        entries = self._entries
-        while self._slot < len(entries) and entries[self._slot][1] <= batch.position:
-            offset, position = entries[self._slot]
-            self._slot += 1
-            if position < batch.position:
-                self._report.find(
-                    self._path, f"the entry of offset {offset} says {position}, where no intact batch begins"
-                )
-            else:
-                self._find_pending()
-                self._pending = offset, position, batch.header.last_offset
-        if self._pending is not None and batch.header.last_offset >= self._pending[0]:
-            if batch.header.last_offset == self._pending[0]:
-                self._pending = None
-            self._find_pending()
-
-    def _find_pending(self) -> None:
-        if self._pending is not None:
-            offset, position, last_offset = self._pending
-            self._pending = None
-            self._report.find(
-                self._path,
-                f"the entry of offset {offset} says {position}, where the batch ends with offset {last_offset}",
-            )
-
-    def finish(self, log_size: int) -> None:
-        self._find_pending()
-        for offset, position in self._entries[self._slot :]:
-            self._report.find(
-                self._path,
-                f"the entry of offset {offset} says {position}, where no intact batch begins in {log_size} bytes",
-            )
-
-
-class _TimeIndexCheck:
-    """The same with those of its time index."""
-
-    def __init__(self, path: str, entries: list[tuple[int, int]] | None, report: Report) -> None:
-        self._path = path
-        self._entries = entries or []
-        self._is_there = entries is not None
-        self._report = report
-        self._slot = 0
-        self._largest = -1
-        self._last = entries[-1][0] if entries else -1
-        report.totals.index_entries += len(self._entries)
-        for (timestamp, offset), (following, following_offset) in pairwise(self._entries):
-            if following <= timestamp or following_offset < offset:
-                report.find(
-                    path,
-                    f"the entry of timestamp {following} and offset {following_offset} follows the one of timestamp "
-                    f"{timestamp} and offset {offset}",
-                )
-                self._entries = []
-                break
-
-    def pass_batch(self, header: BatchHeader) -> None:
-        entries = self._entries
-        while self._slot < len(entries) and entries[self._slot][1] <= header.last_offset:
-            timestamp, offset = entries[self._slot]
-            self._slot += 1
-            if offset < header.base_offset:
-                self._report.find(
-                    self._path, f"the entry of timestamp {timestamp} says offset {offset}, which is missing"
-                )
-            elif timestamp != header.max_timestamp:
-                self._report.find(
-                    self._path,
-                    f"the entry of timestamp {timestamp} says offset {offset}, whose batch has the timestamp "
-                    f"{header.max_timestamp}",
-                )
-            if self._largest > timestamp:
-                self._report.find(
-                    self._path,
-                    f"before offset {offset} of the entry of timestamp {timestamp} there is a record of timestamp "
-                    f"{self._largest}",
-                )
-        self._largest = max(self._largest, header.records_timestamp)
-
-    def finish(self, *, is_closed: bool) -> None:
-        for timestamp, offset in self._entries[self._slot :]:
-            self._report.find(
-                self._path, f"the entry of timestamp {timestamp} says offset {offset}, which the segment does not have"
-            )
-        if is_closed and self._is_there and self._largest > self._last:
-            self._report.find(
-                self._path,
-                f"the last entry is of timestamp {self._last}, and the segment has records up to {self._largest}",
-            )
+        for fault in aborted_faults(told, aborted, is_complete=self._next_base is not None):
+            report.find(path, fault)
 
 
 def read_batches(file: File, size: int, report: Report, *, is_last: bool) -> Iterator[StoredBatch]:

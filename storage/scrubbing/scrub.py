@@ -31,11 +31,12 @@ from ..log.rules.file_names import (
     TRANSACTION_INDEX,
     segment_file,
 )
+from ..log.rules.index_check import OffsetIndexCheck, TimeIndexCheck
 from ..log.segment_scan import BadBatch, scan
 from ..log.time_index import TimeIndex
 from ..log.transaction_index import TransactionIndex
 from .rules.scrub_job import DamagedPart, Finding, Scrubbed, ScrubJob
-from .rules.segment_check import BatchOrder, OffsetIndexCheck, TimeIndexCheck, Transactions
+from .rules.segment_check import BatchOrder, Transactions
 
 _THROTTLED_BYTES = 256 * 1024
 
@@ -89,10 +90,15 @@ class _Walk:
         offset_entries = self._entries(OffsetIndex, base_offset, OFFSET_INDEX)
         time_entries = self._entries(TimeIndex, base_offset, TIME_INDEX)
         aborted = self._aborted(base_offset)
+        offset_faults, time_faults = _FirstFault(), _FirstFault()
         offset_index = OffsetIndexCheck(
-            base_offset, () if isinstance(offset_entries, str) else offset_entries, self._interval_bytes
+            [(base_offset + delta, position) for delta, position in _unless_said(offset_entries, offset_faults)],
+            offset_faults.tell,
         )
-        time_index = TimeIndexCheck(base_offset, () if isinstance(time_entries, str) else time_entries)
+        time_index = TimeIndexCheck(
+            [(timestamp, base_offset + delta) for timestamp, delta in _unless_said(time_entries, time_faults)],
+            time_faults.tell,
+        )
         next_offset = base_offset
         due = 0
         try:
@@ -124,12 +130,11 @@ class _Walk:
             yield _finding(
                 segment, DamagedPart.BATCHES, next_offset, f"offsets {next_offset} to {end_offset} are missing"
             )
-        found = offset_entries if isinstance(offset_entries, str) else offset_index.end()
-        if found is not None and segment.size_bytes:
-            yield _finding(segment, DamagedPart.OFFSET_INDEX, next_offset, found)
-        found = time_entries if isinstance(time_entries, str) else time_index.end()
-        if found is not None and segment.size_bytes:
-            yield _finding(segment, DamagedPart.TIME_INDEX, next_offset, found)
+        offset_index.end(interval_bytes=self._interval_bytes)
+        time_index.end(is_closed=True)
+        for part, faults in ((DamagedPart.OFFSET_INDEX, offset_faults), (DamagedPart.TIME_INDEX, time_faults)):
+            if faults.first is not None and segment.size_bytes:
+                yield _finding(segment, part, next_offset, faults.first)
         found = (
             aborted if isinstance(aborted, str) else transactions.index_fault(aborted, is_compacted=self._may_have_gaps)
         )
@@ -182,6 +187,27 @@ class _Walk:
             return str(error)
         finally:
             index.close()
+
+
+class _FirstFault:
+    """Of an index: it is made anew for one as for many."""
+
+    __slots__ = ("first",)
+
+    def __init__(self) -> None:
+        self.first: str | None = None
+
+    def tell(self, sentence: str) -> None:
+        if self.first is None:
+            self.first = sentence
+
+
+def _unless_said(entries: list[tuple[int, int]] | str, faults: _FirstFault) -> list[tuple[int, int]]:
+    """None where it is said instead why they cannot be read."""
+    if isinstance(entries, str):
+        faults.tell(entries)
+        return []
+    return entries
 
 
 def _finding(

@@ -1,12 +1,12 @@
-"""Whether batches of a segment follow each other, and what its indexes say of them is so."""
+"""Whether batches of a segment follow each other, and which transactions they abort."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
-from ....protocol.batches import NO_TIMESTAMP, BatchHeader
+from ....protocol.batches import BatchHeader
 from ....protocol.ids import NO_LEADER_EPOCH
 from ...log.rules.aborted_transaction import AbortedTransaction
 from ...log.rules.batch_order import epoch_fault, offsets_fault
+from ...log.rules.index_check import aborted_faults
 from ...log.rules.producer_state import EndTransactionMarker
 
 
@@ -64,83 +64,10 @@ class BatchOrder:
         return None
 
 
-class OffsetIndexCheck:
-    """Entries of (last offset of a batch, its position), both as they are stored, in the order of the file.
-
-    Apache Kafka indexes several batches that arrived together by where the first begins and the last ends.
-    """
-
-    __slots__ = ("_base_offset", "_entries", "_interval_bytes", "_last_position", "_slot", "fault")
-
-    def __init__(self, base_offset: int, entries: Sequence[tuple[int, int]], interval_bytes: int) -> None:
-        self._base_offset = base_offset
-        self._entries = entries
-        self._interval_bytes = interval_bytes
-        self._last_position = 0
-        self._slot = 0
-        self.fault: str | None = None
-        if any(after[0] <= before[0] or after[1] <= before[1] for before, after in pairwise(entries)):
-            self.fault = "its entries do not rise"
-
-    def add(self, position: int, header: BatchHeader) -> None:
-        self._last_position = position
-        if self.fault is not None or self._slot == len(self._entries):
-            return
-        relative_offset, indexed = self._entries[self._slot]
-        if indexed > position:
-            return
-        if indexed < position or relative_offset < header.last_offset - self._base_offset:
-            self.fault = f"entry {self._slot} says offset +{relative_offset} at {indexed}"
-        self._slot += 1
-
-    def end(self) -> str | None:
-        """The first fault, once all batches were added."""
-        if self.fault is None and self._slot < len(self._entries):
-            self.fault = f"entry {self._slot} is behind the last batch"
-        if self.fault is None and not self._entries and self._last_position > self._interval_bytes:
-            self.fault = "it is empty"
-        return self.fault
-
-
-class TimeIndexCheck:
-    """Entries of (largest timestamp so far, offset of a batch that has it)."""
-
-    __slots__ = ("_base_offset", "_entries", "_largest", "_slot", "fault")
-
-    def __init__(self, base_offset: int, entries: Sequence[tuple[int, int]]) -> None:
-        self._base_offset = base_offset
-        self._entries = entries
-        self._slot = 0
-        self._largest = NO_TIMESTAMP
-        self.fault: str | None = None
-        if any(after[0] <= before[0] or after[1] < before[1] for before, after in pairwise(entries)):
-            self.fault = "its entries do not rise"
-
-    def add(self, header: BatchHeader) -> None:
-        self._largest = max(self._largest, header.records_timestamp)
-        if self.fault is not None:
-            return
-        relative_end = header.last_offset - self._base_offset
-        while self._slot < len(self._entries) and self._entries[self._slot][1] <= relative_end:
-            timestamp, relative_offset = self._entries[self._slot]
-            if timestamp != self._largest:
-                self.fault = f"entry {self._slot} says timestamp {timestamp} at offset +{relative_offset}"
-                return
-            self._slot += 1
-
-    def end(self) -> str | None:
-        """The first fault, once all batches were added. The last entry is the largest timestamp."""
-        if self.fault is None and self._slot < len(self._entries):
-            self.fault = f"entry {self._slot} is behind the last batch"
-        if self.fault is None and self._largest != (self._entries[-1][0] if self._entries else NO_TIMESTAMP):
-            self.fault = f"it does not end in the largest timestamp, {self._largest}"
-        return self.fault
-
-
 class Transactions:
     """Which are open, as far as is known, and which were aborted, batch by batch."""
 
-    __slots__ = ("_are_all_known", "_open", "aborted", "markers")
+    __slots__ = ("_are_all_known", "_markers", "_open", "aborted")
 
     def __init__(self) -> None:
         self._open: dict[int, int] = {}
@@ -154,8 +81,7 @@ class Transactions:
             self._are_all_known = True
         self.aborted: list[AbortedTransaction] = []
         """What the index of the segment must have."""
-        self.markers: set[tuple[int, int]] = set()
-        """(producer id, offset) of its abort markers."""
+        self._markers: list[AbortedTransaction] = []
 
     def forget(self) -> None:
         """Batches are left out."""
@@ -173,10 +99,13 @@ class Transactions:
         first_offset = self._open.pop(producer_id, None)
         if not marker.is_abort:
             return
-        self.markers.add((producer_id, header.base_offset))
+        one = AbortedTransaction(producer_id, -1, header.base_offset, -1)
         if first_offset is not None:
             stable = min(self._open.values(), default=header.base_offset + 1)
-            self.aborted.append(AbortedTransaction(producer_id, first_offset, header.base_offset, stable))
+            one = AbortedTransaction(producer_id, first_offset, header.base_offset, stable)
+            self.aborted.append(one)
+        # All abort markers: where a transaction began may lie before what was read.
+        self._markers.append(one)
 
     def index_fault(self, entries: Sequence[AbortedTransaction], *, is_compacted: bool) -> str | None:
         """What is wrong with the index of the segment."""
@@ -184,13 +113,4 @@ class Transactions:
             return (
                 None if list(entries) == self.aborted else f"it has {len(entries)} entries that are not {self.aborted}"
             )
-        # Compaction leaves entries of which no record is left.
-        first_offsets = {(one.producer_id, one.last_offset): one.first_offset for one in entries}
-        for key in first_offsets:
-            if key not in self.markers:
-                return f"there is no abort marker of producer {key[0]} at offset {key[1]}"
-        for one in self.aborted:
-            known = first_offsets.get((one.producer_id, one.last_offset))
-            if known is None or known > one.first_offset:
-                return f"it lacks {one}"
-        return None
+        return next(aborted_faults(entries, self._markers, is_complete=True), None)
