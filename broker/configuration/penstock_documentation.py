@@ -70,7 +70,7 @@ DOCUMENTATION: Final[Mapping[str, str]] = MappingProxyType(
             "Administrators change single loggers later."
         ),
         LOG_SCRUB_INTERVAL_MS: (
-            "How often all closed segments of the node's logs are read and checked, from the begin of one round to the "
+            "How often all segments of the node's logs are read and checked, from the begin of one round to the "
             "next: bytes that are not read rot unseen. 0 or -1: never."
         ),
         LOG_SCRUB_IO_MAX_BYTES_PER_SECOND: (

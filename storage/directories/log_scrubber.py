@@ -1,4 +1,4 @@
-"""Reads the closed segments of a node's logs again and again, slowly, and sees to what is damaged (decision 23).
+"""Reads the segments of a node's logs again and again, slowly, and sees to what is damaged (decision 23).
 
 The reading is the `Scrubber`'s. Damaged batches are the partition's to check and to report, and the metadata's to say
 whether they may be repaired from a leader (decision 8). Everything else is made anew here, from the batches.
@@ -89,7 +89,7 @@ class LogScrubber:
         """One round."""
         for log in list(self._manager.logs):
             await self._scrub_requested()
-            # Each in a turn of its own: most have no closed segment.
+            # Each in a turn of its own: most may be empty.
             await asyncio.sleep(0)
             await self.scrub(log)
         self.figures.round_count += 1
@@ -101,16 +101,17 @@ class LogScrubber:
             await self.scrub(log)
 
     async def scrub(self, log: Log) -> None:
-        segments = {segment.base_offset: segment for segment in log.inactive_segments}
+        segments = {segment.base_offset: segment for segment in log.written_segments}
         if not segments or log.damage is not None or not self._is_present(log):
             return
         job = ScrubJob(
             directory=log.directory,
             segments=tuple(ClosedSegment(one.base_offset, one.size_bytes) for one in segments.values()),
-            end_offset=log.active_segment_base_offset,
+            end_offset=log.log_end_offset,
             log_start_offset=log.log_start_offset,
             leader_epochs=log.leader_epochs.entries,
             index_interval_bytes=log.config.index_interval_bytes,
+            has_active=log.active_segment_base_offset in segments,
             may_have_gaps=log.config.is_compacted,
         )
         cut_count = log.swap.cut_count
@@ -141,7 +142,7 @@ class LogScrubber:
     def _on_finding(self, log: Log, segment: Segment, finding: Finding) -> bool:
         """Whether it is made good."""
         if finding.part is not DamagedPart.PRODUCER_SNAPSHOT and (
-            segment not in log.inactive_segments or segment.size_bytes != finding.size_bytes
+            segment not in log.written_segments or segment.size_bytes < finding.size_bytes
         ):
             # Deleted or compacted since.
             return True

@@ -106,6 +106,11 @@ class ReadableLog(TruncatableLog):
         """Those that are not appended to any more, in offset order."""
         return self._segments.from_slot(0)[:-1]
 
+    @property
+    def written_segments(self) -> list[Segment]:
+        """Those that are not appended to any more, and the active one when it has a batch, in offset order."""
+        return self._segments.from_slot(0) if self._segments.active.size_bytes else self.inactive_segments
+
     def segment_base_offset_of(self, offset: int) -> int:
         """Where the segment begins that `offset` lies in; 0 when it lies below all."""
         base_offset = self._segments[self._segments.slot_of(offset)].base_offset

@@ -1,4 +1,4 @@
-"""One scrub of a log's closed segments: all of them is read, and nothing changed.
+"""One scrub of a log: all of its segments is read, and nothing changed.
 
     batches             each has its CRC, offsets that can follow, and the leader epoch that the partition knows
     offset index        each entry is where a batch begins
@@ -7,6 +7,8 @@
     producer snapshot   it has its CRC
 
 leader epochs       those that the partition knows are those of the batches
+
+The active segment is read as far as it went when the scrub was asked for: its batches, not its indexes.
 
 What lies in a file that is gone is missing; the owner knows whether it was deleted or compacted since.
 """
@@ -49,7 +51,8 @@ def scrub(files: Files, job: ScrubJob, throttle: Throttle) -> Iterator[Finding |
     walk = _Walk(files, job, throttle, order, transactions)
     ends = [*(segment.base_offset for segment in job.segments[1:]), job.end_offset]
     for segment, end_offset in zip(job.segments, ends, strict=True):
-        findings = list(walk.check_segment(segment, end_offset))
+        is_active = job.has_active and segment is job.segments[-1]
+        findings = list(walk.check_segment(segment, end_offset, is_active=is_active))
         walk.segment_count += 1
         is_intact = is_intact and not any(one.part is DamagedPart.BATCHES for one in findings)
         yield from findings
@@ -79,7 +82,7 @@ class _Walk:
         self.segment_count = 0
         self.read_bytes = 0
 
-    def check_segment(self, segment: ClosedSegment, end_offset: int) -> Iterator[Finding]:
+    def check_segment(self, segment: ClosedSegment, end_offset: int, *, is_active: bool) -> Iterator[Finding]:
         base_offset = segment.base_offset
         transactions = self._transactions
         open_transactions, reason = self._snapshot(base_offset)
@@ -130,6 +133,8 @@ class _Walk:
             yield _finding(
                 segment, DamagedPart.BATCHES, next_offset, f"offsets {next_offset} to {end_offset} are missing"
             )
+        if is_active:
+            return
         offset_index.end(interval_bytes=self._interval_bytes)
         time_index.end(is_closed=True)
         for part, faults in ((DamagedPart.OFFSET_INDEX, offset_faults), (DamagedPart.TIME_INDEX, time_faults)):

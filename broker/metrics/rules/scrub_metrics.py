@@ -6,8 +6,8 @@ from typing import Final
 
 from .metric import own
 
-ROUNDS: Final = own("counter", "penstock_scrub_rounds_total", "Rounds over all closed segments that have ended.")
-SEGMENTS: Final = own("counter", "penstock_scrubbed_segments_total", "Closed segments that were read and checked.")
+ROUNDS: Final = own("counter", "penstock_scrub_rounds_total", "Rounds over all segments that have ended.")
+SEGMENTS: Final = own("counter", "penstock_scrubbed_segments_total", "Segments that were read and checked.")
 READ_BYTES: Final = own("counter", "penstock_scrubbed_bytes_total", "Bytes of batches that were read and checked.")
 FINDINGS: Final = own(
     "counter",

@@ -14,12 +14,15 @@ class ScrubJob:
     segments: tuple[ClosedSegment, ...]
     """In offset order, each where the one before ends."""
     end_offset: int
-    """Where the next segment begins."""
+    """Where the next segment begins; the log end offset when `has_active`."""
     log_start_offset: int
     leader_epochs: tuple[tuple[int, int], ...]
     """(epoch, start offset), as the partition knows them, from the log start on."""
     index_interval_bytes: int
     """Where there are more, an offset index has an entry."""
+    has_active: bool
+    """The last of `segments` is what the active segment had by now. Its indexes are not looked at: their newest entries
+    are in the owner's memory."""
     may_have_gaps: bool
     """Offsets may be missing between segments: Apache Kafka's compaction leaves that."""
 

@@ -104,6 +104,11 @@ def write(log: Log) -> None:
         log.append_as_leader(produced(batch), leader_epoch=epoch, now_ms=NOW_MS, verification=verification)
 
 
+def append_plain(log: Log) -> None:
+    batch = write_batch([Record(0, NOW_MS + 100, b"k", b"." * 30)])
+    log.append_as_leader(produced(batch), leader_epoch=5, now_ms=NOW_MS)
+
+
 @contextmanager
 def world() -> Iterator[World]:
     with node_disk() as disk:
@@ -402,9 +407,46 @@ def test_what_is_whole_is_read_once_and_changed_by_nothing() -> None:
         before = {name: it.disk.files.read(f"{FOLDER}/{name}") for name in it.disk.names(FOLDER)}
         it.scrub()
         assert not it.scrubber.figures.findings
-        assert it.scrubber.figures.segment_count == len(it.bases) - 1
-        assert it.scrubber.figures.read_bytes == log.size_bytes - log._segments.active.size_bytes
+        assert it.scrubber.figures.segment_count == len(it.bases)
+        assert it.scrubber.figures.read_bytes == log.size_bytes
         assert {name: it.disk.files.read(f"{FOLDER}/{name}") for name in it.disk.names(FOLDER)} == before
+
+
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_the_active_segment_is_scrubbed_as_far_as_it_goes(*, is_behind: bool) -> None:
+    with world() as it:
+        log = it.disk.log("events")
+        write(log)
+        log.flush()
+        files, base = it.disk.files, it.bases[-1]
+        size = files.size(f"{FOLDER}/{base:020d}.log")
+        files.flip_bit(f"{FOLDER}/{base:020d}.log", size - 1 if is_behind else HEADER_SIZE + 2, 2)
+        # The entries of its indexes are in memory yet.
+        assert not files.exists(f"{FOLDER}/{base:020d}.index")
+        it.scrub()
+        assert it.told == [log.log_end_offset - 1 if is_behind else base]
+        assert it.scrubber.figures.findings == {DamagedPart.BATCHES: 1}
+
+
+def test_what_is_appended_while_the_active_segment_is_scrubbed_is_no_damage() -> None:
+    with world() as it:
+        log = it.disk.log("events")
+        write(log)
+
+        async def scrub() -> None:
+            scrubbing = asyncio.ensure_future(it.scrubber.scrub(log))
+            for _ in range(3):
+                await asyncio.sleep(0)
+                for _ in range(20):
+                    append_plain(log)
+            await scrubbing
+
+        base = it.bases[-1]
+
+        it.disk.loop.run(scrub())
+        assert it.bases[-1] > base
+        assert not it.scrubber.figures.findings
+        assert 0 < it.scrubber.figures.read_bytes < log.size_bytes
 
 
 def test_what_is_compacted_is_whole_too() -> None:

@@ -175,6 +175,7 @@ def test_a_scrub_goes_there_and_what_it_finds_comes_back(tmp_path: Path) -> None
         log_start_offset=0,
         leader_epochs=((0, 0),),
         index_interval_bytes=4096,
+        has_active=False,
         may_have_gaps=True,
     )
     log = tmp_path / "t-0" / f"{0:020d}.log"
