@@ -1,4 +1,4 @@
-"""The writes and syncs of `files.DiskFiles`, each as one step: a system call may do half of it only."""
+"""The system calls of `files.DiskFiles` and of sockets, each as one step: a system call may do half of it only."""
 
 import fcntl
 import os
@@ -40,6 +40,14 @@ def write_all(descriptor: int, parts: Sequence[Buffer], position: int) -> int:
         count = os.pwrite(descriptor, rest, end - len(rest))
         rest = rest[count:]
     return end
+
+
+def send_nowait(descriptor: int, data: Buffer) -> int:
+    """How much of `data` the socket took; 0 when that would wait. OSError of the connection."""
+    try:
+        return os.write(descriptor, data)
+    except BlockingIOError:
+        return 0
 
 
 def allocate_file(path: str, size: int) -> None:

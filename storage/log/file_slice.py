@@ -5,9 +5,9 @@ suspect then, and from there on its bytes are read once before they are promised
 those of other files arrive.
 """
 
-import os
 from typing import Final, NamedTuple
 
+from ..disk.disk_calls import send_nowait
 from ..disk.files import File
 
 _PROBE_BYTES: Final = 256 * 1024
@@ -65,10 +65,7 @@ class MemorySlice(FileSlice):
 
     def send_nowait(self, descriptor: int, offset: int, size: int) -> int:
         """From memory into the socket, without a copy on the way."""
-        try:
-            return os.write(descriptor, self._data[offset : offset + size])
-        except BlockingIOError:
-            return 0
+        return send_nowait(descriptor, self._data[offset : offset + size])
 
     def read(self, offset: int, size: int) -> bytes:
         return bytes(self._data[offset : offset + size])
