@@ -15,7 +15,7 @@ from ...storage.disk.files import DiskFiles
 from ...storage.offline.closed_directory import OfflineError, closed_partition
 from ...storage.offline.partition_export import export_partition, export_source
 from ...storage.offline.partition_import import import_partition
-from .stored_configs import log_config_of, read_image, topic_configs_in
+from .stored_configs import log_config_of, read_image, topic_configs_in, topic_id_in
 
 
 @click.command()
@@ -82,14 +82,23 @@ def import_archive(archive: str, *, folder: str, as_json: bool) -> None:
     """Bring the records of ARCHIVE into an empty partition, with their offsets, timestamps, keys and headers.
 
     Create the topic first, stop all nodes that have a replica of the partition, import on each of them, start them. A
-    replica without the records could be elected, and the others would cut theirs off.
+    replica without the records could be elected, and the others would cut theirs off. A topic that is created with one
+    replica needs one node to stop, and gets the others with `penstock reassign apply --plan` afterwards.
     """
     files = DiskFiles()
     try:
         with closed_partition(files, folder) as target:
             image = None if target.directory is None else read_image(files, target.directory.path)
             config = log_config_of(topic_configs_in(image, target.topic) or {})
-            result = import_partition(files, archive, target, config, now_ms=clock.now_ms(), random=Random())
+            result = import_partition(
+                files,
+                archive,
+                target,
+                config,
+                known_topic_id=topic_id_in(image, target.topic),
+                now_ms=clock.now_ms(),
+                random=Random(),
+            )
     except (OfflineError, CorruptData, ConfigError) as error:
         raise click.ClickException(str(error)) from error
     manifest = result.manifest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...protocol.ids import TopicId
 from ...quorum.configs.effective import topic_values
 from ...quorum.inspection.stored_metadata import MetadataUnreadable, open_folder
 from ...quorum.metadata.image import ConfigResource, ConfigResourceType, MetadataImage
@@ -26,6 +27,12 @@ def topic_configs_in(image: MetadataImage | None, topic: str) -> Mapping[str, st
     if image is None or image.topics.by_name.get(topic) is None:
         return None
     return image.configs.of(ConfigResource(ConfigResourceType.TOPIC, topic))
+
+
+def topic_id_in(image: MetadataImage | None, topic: str) -> TopicId | None:
+    """None for a topic that the metadata do not know."""
+    found = None if image is None else image.topics.by_name.get(topic)
+    return None if found is None else found.topic_id
 
 
 def log_config_of(values: Mapping[str, str]) -> LogConfig:

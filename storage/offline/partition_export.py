@@ -72,7 +72,8 @@ def export_partition(
     """Write `archive`, compressed by gzip or not at all. OfflineError, with no archive then; OSError."""
     if source.high_watermark is None:
         raise OfflineError(
-            f"It is not known up to which offset {source.path} is committed. Say it with --high-watermark."
+            f"It is not known up to which offset {source.path} is committed: its log directory has no checkpoint of "
+            f"it yet. Wait a few seconds for the node to write one, stop the node, or say it with --high-watermark."
         )
     report = Report()
     check_folder(files, source.path, report)

@@ -47,14 +47,23 @@ def import_partition(
     target: ClosedPartition,
     config: LogConfig,
     *,
+    known_topic_id: TopicId | None = None,
     now_ms: int,
     random: Random,
 ) -> PartitionImport:
-    """OfflineError when the target is not an empty log, CorruptData when the archive is not intact; the target is as it
-    was then. OSError."""
+    """`known_topic_id` is the topic's in the node's metadata, where these can be read.
+
+    OfflineError when the target is not an empty log of the topic, CorruptData when the archive is not intact; the
+    target is as it was then. OSError.
+    """
     directory, topic_id = target.directory, target.topic_id
     if directory is None or topic_id is None:
         raise OfflineError(f"{target.path} is not in the log directory of a node that knows the topic's id.")
+    if known_topic_id not in (None, topic_id):
+        raise OfflineError(
+            f"{target.path} is of an earlier topic {target.topic}, by the topic id in it: its node would set it aside. "
+            f"Start the node, so that it makes the folder of the topic that there is now, and stop it."
+        )
     if target.topic.startswith("__"):
         raise OfflineError(f"{target.topic} is the cluster's own: what is in it means something there only.")
     _check_empty(files, target.path)

@@ -234,6 +234,26 @@ def test_only_an_empty_partition_that_is_there_is_a_target(target: str) -> None:
             import_partition(disk.files, ARCHIVE, partition, PLAIN, now_ms=NOW_MS, random=Random(1))
 
 
+def test_a_folder_of_an_earlier_topic_of_that_name_is_no_target() -> None:
+    """The node would set it aside at its start, and begin anew without a record."""
+    archive, _, _ = source_archive()
+    with node_disk() as disk:
+        empty_target(disk)
+        disk.files.write(ARCHIVE, archive)
+        before = {name: disk.files.read(f"{TARGET}/{name}") for name in disk.names(TARGET)}
+        with closed_partition(disk.files, TARGET) as target, pytest.raises(OfflineError, match="earlier topic"):
+            import_partition(
+                disk.files,
+                ARCHIVE,
+                target,
+                PLAIN,
+                known_topic_id=TopicId(UUID(int=77)),
+                now_ms=NOW_MS,
+                random=Random(1),
+            )
+        assert {name: disk.files.read(f"{TARGET}/{name}") for name in disk.names(TARGET)} == before
+
+
 def test_a_target_whose_node_runs_is_refused() -> None:
     archive, _, _ = source_archive()
     with node_disk() as disk:
