@@ -1,6 +1,6 @@
 """The topic `__remote_log_metadata`: events are produced to its leaders, and replayed from local replicas or leaders.
 
-Kafka: `TopicBasedRemoteLogMetadataManager`, `ConsumerTask`, `ProducerManager`.
+Kafka: `TopicBasedRemoteLogMetadataManager`, `ConsumerTask`. The leaders are asked by `MetadataLeaders`.
 
 A partition of it is replayed while this node has a partition whose segments are told there, or leads it: who leads it
 deletes what deleted topics have left in the tier. What was replayed stays in memory. Nothing but committed records is
@@ -12,30 +12,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from datetime import timedelta
-from typing import Final, Protocol
-
-from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopic
-from kio.schema.fetch.v18.response import FetchResponse
-from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from kio.schema.list_offsets.v11.response import ListOffsetsResponse
-from kio.schema.produce.v13.request import PartitionProduceData, ProduceRequest, TopicProduceData
-from kio.schema.produce.v13.response import ProduceResponse
-from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import Records, i8, i16, i32, i32Timedelta, i64
+from typing import Final
 
 from ...protocol.batches import HEADER_SIZE, is_crc_valid, read_header
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.ids import TopicId
-from ...protocol.messages import NO_THROTTLE, Response, kio_error
-from ...protocol.messages import Request as Message
-from ...protocol.records import Record, read_records, write_batch
+from ...protocol.records import Record, read_records
 from ...quorum.metadata.image import TopicImage
 from ...quorum.metadata.records import NO_LEADER
 from ...storage.log.file_slice import FileSlice
 from ..cluster.rules.offset_questions import OffsetTime
-from ..replicas.partition import ALL, CHECK_BYTES, Partition
+from ..replicas.partition import CHECK_BYTES, Partition
 from ..replicas.replica_manager import ReplicaManager
+from .metadata_leaders import READ_BYTES, WRITE_TIMEOUT_MS, MetadataLeaders, Peers
 from .rules.metadata_records import METADATA_TOPIC, decode_event, encode_event, metadata_partition
 from .rules.remote_segment import RemoteSegment, SegmentUpdate, TierPartition
 from .rules.remote_segments import RemoteSegments
@@ -44,20 +33,8 @@ logger = logging.getLogger(__name__)
 
 POLL_MS: Final = 500
 """How often leaders on other nodes are asked; local replicas say themselves that there is more."""
-READ_BYTES: Final = 1024 * 1024
 RECORDS_PER_TURN: Final = 500
 """Replayed before other requests have their turn: some milliseconds."""
-WRITE_TIMEOUT_MS: Final = 30_000
-READ_TIMEOUT_MS: Final = 5_000
-_NO_SESSION: Final = 0
-_FINAL_EPOCH: Final = -1
-
-
-class Peers(Protocol):
-    """`cluster/peer_channel.py`."""
-
-    async def request(self, broker_id: int, message: Message, *, timeout_ms: int = ...) -> Response:
-        """Raises KafkaError."""
 
 
 class MetadataLog:
@@ -72,7 +49,7 @@ class MetadataLog:
     ) -> None:
         """`ensure_topic` makes the topic where it is missing, or begins to."""
         self._replicas = replicas
-        self._peers = peers
+        self._leaders = MetadataLeaders(peers)
         self.ensure_topic = ensure_topic
         self._loop = loop
         self._wall_clock_ms = wall_clock_ms
@@ -135,30 +112,11 @@ class MetadataLog:
         first = events[0].partition
         index = metadata_partition(first.topic_id, first.partition_index, len(topic.partitions))
         now_ms = self._wall_clock_ms()
-        batch = write_batch(
-            [
-                Record(offset=number, timestamp_ms=now_ms, key=None, value=encode_event(event))
-                for number, event in enumerate(events)
-            ]
-        )
-        data = PartitionProduceData(index=i32(index), records=Records(batch))
-        answer = await self._ask(
-            topic,
-            index,
-            ProduceRequest(
-                transactional_id=None,
-                acks=i16(ALL),
-                timeout=i32Timedelta.parse(timedelta(milliseconds=WRITE_TIMEOUT_MS)),
-                topic_data=(TopicProduceData(topic_id=topic.topic_id, partition_data=(data,)),),
-            ),
-        )
-        assert isinstance(answer, ProduceResponse)
-        for told in answer.responses:
-            for partition in told.partition_responses:
-                _check(partition.error_code)
-                await self._wait_for(index, int(partition.base_offset) + len(events))
-                return
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The leader's answer does not have the partition.")
+        records = [
+            Record(offset=number, timestamp_ms=now_ms, key=None, value=encode_event(event))
+            for number, event in enumerate(events)
+        ]
+        await self._wait_for(index, await self._leaders.produce(topic, index, records) + len(events))
 
     async def catch_up(self, topic_id: TopicId, partition_index: int) -> None:
         """Wait until all is replayed that the leader had committed when this was called. KafkaError."""
@@ -173,38 +131,14 @@ class MetadataLog:
                 await self._catch_up(topic, index)
 
     async def _catch_up(self, topic: TopicImage, index: int) -> None:
-        await self._wait_for(index, await self._offset_of(topic, index, OffsetTime.LATEST))
+        await self._wait_for(index, await self._leaders.offset_of(topic, index, OffsetTime.LATEST))
         self._current.add(index)
-
-    async def _offset_of(self, topic: TopicImage, index: int, time: OffsetTime) -> int:
-        """As the leader has it. KafkaError."""
-        wanted = ListOffsetsPartition(partition_index=i32(index), current_leader_epoch=i32(-1), timestamp=i64(time))
-        answer = await self._ask(
-            topic,
-            index,
-            ListOffsetsRequest(
-                replica_id=BrokerId(-1),
-                isolation_level=i8(0),
-                topics=(ListOffsetsTopic(name=TopicName(METADATA_TOPIC), partitions=(wanted,)),),
-                timeout=NO_THROTTLE,
-            ),
-        )
-        assert isinstance(answer, ListOffsetsResponse)
-        (found,) = answer.topics[0].partitions
-        _check(found.error_code)
-        return int(found.offset)
 
     def _existing_topic(self) -> TopicImage:
         topic = self.topic
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{METADATA_TOPIC} is not there yet")
         return topic
-
-    async def _ask(self, topic: TopicImage, index: int, message: Message) -> Response:
-        leader = topic.partitions[index].leader
-        if leader == NO_LEADER:
-            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{METADATA_TOPIC}-{index} has no leader")
-        return await self._peers.request(leader, message, timeout_ms=WRITE_TIMEOUT_MS)
 
     async def _wait_for(self, index: int, offset: int) -> None:
         self._targets[index] = max(self._targets.get(index, 0), offset)
@@ -294,47 +228,21 @@ class MetadataLog:
                 return
 
     async def _replay_remote(self, topic: TopicImage, leader: int, indexes: Sequence[int]) -> None:
-        wanted = tuple(
-            FetchPartition(
-                partition=i32(index),
-                fetch_offset=i64(self._positions[index]),
-                partition_max_bytes=i32(READ_BYTES),
-            )
-            for index in indexes
-        )
-        request = FetchRequest(
-            max_wait=NO_THROTTLE,
-            min_bytes=i32(0),
-            max_bytes=i32(READ_BYTES),
-            isolation_level=i8(0),
-            session_id=i32(_NO_SESSION),
-            session_epoch=i32(_FINAL_EPOCH),
-            topics=(FetchTopic(topic_id=topic.topic_id, partitions=wanted),),
-            forgotten_topics_data=(),
-        )
-        answer = await self._peers.request(leader, request, timeout_ms=READ_TIMEOUT_MS)
-        assert isinstance(answer, FetchResponse)
-        _check(answer.error_code)
-        for told in answer.responses:
-            for partition in told.partitions:
-                index = int(partition.partition_index)
-                if partition.error_code == kio_error(ErrorCode.OFFSET_OUT_OF_RANGE):
-                    self._positions[index] = await self._offset_of(topic, index, OffsetTime.EARLIEST)
+        positions = {index: self._positions[index] for index in indexes}
+        for index, error, records in await self._leaders.fetch(topic, leader, positions):
+            if error is ErrorCode.OFFSET_OUT_OF_RANGE:
+                self._positions[index] = await self._leaders.offset_of(topic, index, OffsetTime.EARLIEST)
+                self._news.set()
+            elif error is not ErrorCode.NONE:
+                logger.debug("Remote log metadata cannot be read for now: partition=%d reason=%s", index, error.name)
+            elif records:
+                try:
+                    has_more = await self._replay(index, records, self._positions[index])
+                except CorruptData as failure:
+                    logger.info("Failed to read remote log metadata: partition=%d reason=%s", index, failure)
+                    continue
+                if has_more:
                     self._news.set()
-                elif partition.error_code:
-                    logger.debug(
-                        "Remote log metadata cannot be read for now: partition=%d reason=%s",
-                        index,
-                        partition.error_code.name,
-                    )
-                elif partition.records:
-                    try:
-                        has_more = await self._replay(index, bytes(partition.records), self._positions[index])
-                    except CorruptData as error:
-                        logger.info("Failed to read remote log metadata: partition=%d reason=%s", index, error)
-                        continue
-                    if has_more:
-                        self._news.set()
 
     async def _replay(self, index: int, raw: bytes, start_offset: int) -> bool:
         """All whole batches; False when there was none. CorruptData at the first that is not intact."""
@@ -388,11 +296,6 @@ class MetadataLog:
 
 def tier_partition_of(partition: Partition) -> TierPartition:
     return TierPartition(partition.topic, partition.topic_id, partition.index)
-
-
-def _check(code: object) -> None:
-    if code:
-        raise KafkaError(ErrorCode(int(code)))  # type: ignore[call-overload]
 
 
 def _read_all(slices: Sequence[FileSlice]) -> bytes:
