@@ -353,8 +353,12 @@ class ProducerState:
             entry = self.entries.get(producer_id) or ProducerEntry(producer_id)
             first = begun.get(producer_id, entry.transaction_first_offset)
             batches = [batch for batch in entry.batches if batch.last_offset < offset]
-            # Of a coordinator's batches the sequence is -1.
-            is_known = bool(batches) or not entry.batches or entry.batches[0].first_sequence <= 0
+            if producer_id in begun:
+                # The marker may have brought the epoch: should that be cut off, it comes again.
+                is_known = bool(batches)
+            else:
+                # Of a coordinator's batches the sequence is -1.
+                is_known = bool(batches) or not entry.batches or entry.batches[0].first_sequence <= 0
             known.append(
                 ProducerEntry(
                     entry.producer_id,

@@ -4,6 +4,7 @@ import pytest
 
 from penstock.protocol.batches import BatchHeader
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.storage.log.rules.aborted_transaction import AbortedTransaction
 from penstock.storage.log.rules.producer_entry import first_sequence_of
 from penstock.storage.log.rules.producer_state import CompletedTransaction, EndTransactionMarker, ProducerState
 from penstock.storage.log.rules.transaction_verification import UNVERIFIED, TransactionVerification
@@ -124,6 +125,23 @@ def test_log_begun_below_an_epoch_knows_the_epoch_and_where_it_begins(producers:
     begun = begun_at(1, producers)
     assert begun.refusal(header(1, epoch=2)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert begun.append(header(0, epoch=2)) == (1, 1)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_log_begun_within_an_aborted_transaction_takes_its_marker_again(producers: Producers, version: int) -> None:
+    """Should the marker be cut off, its coordinator sends it again: with the epoch that it brought (KIP-890)."""
+    epoch = 3 if version == 2 else 2
+    for number in range(8):
+        producers.append(header(number, epoch=2, transactional=True))
+    producers.append(header(0, producer_id=9))
+    completed = producers.end(1, epoch=epoch, is_abort=True)
+    assert completed is not None
+    begun = Producers()
+    aborted = AbortedTransaction(1, completed.first_offset, completed.last_offset, completed.first_offset)
+    begun.load(producers.below(8, aborted=[aborted]), {}, 8, 0)
+    assert begun.last_stable_offset(9) == 0
+    begun.check_marker(header(-1, epoch=epoch, transactional=True, control=True), 9, 7, version)
+    assert begun.end(1, epoch=epoch, is_abort=True) == CompletedTransaction(1, 0, 8, is_abort=True)
 
 
 def test_duplicate_has_exactly_the_same_sequences(producers: Producers) -> None:
