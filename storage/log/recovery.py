@@ -143,10 +143,7 @@ def load(log: LoadedLog, *, is_clean: bool) -> None:
         # Else what is before may be in the tier.
         log.log_start_offset = max(log.log_start_offset, log.segments[0].base_offset)
     if log.written_epochs is None or (not is_clean and _begins_late(log)):
-        log.leader_epochs.clear()
-        for segment in log.segments:
-            for batch in scan(segment.file, 0, segment.size_bytes):
-                _take_leader_epoch(log.leader_epochs, batch)
+        _rebuild_leader_epochs(log)
     log.leader_epochs.truncate_from_end(log.next_offset)
     log.leader_epochs.truncate_from_start(log.log_start_offset)
     log.recovery_point = log.next_offset if is_clean else min(log.recovery_point, log.next_offset)
@@ -322,7 +319,15 @@ def _walk_segments(log: LoadedLog, flushed: list[Segment], unflushed: list[Segme
     log.snapshots.load_latest(
         log.producers, start_offset=log.segments[0].base_offset, end_offset=log.next_offset, now_ms=log.now_ms
     )
-    replay_segments(flushed, log.producers, log.next_offset, log.now_ms)
+    for number, (segment, following) in enumerate(pairwise([*flushed, unflushed[0]])):
+        if following.base_offset <= log.producers.end_offset:
+            continue
+        try:
+            replay_segments([segment], log.producers, following.base_offset, log.now_ms)
+        except BadBatch:
+            # The walk says where the intact batches of that segment end.
+            _walk_segments(log, flushed[:number], [*flushed[number:], *unflushed], walk)
+            return
     end_offsets = [*(segment.base_offset for segment in unflushed[1:]), None]
     for number, segment in enumerate(unflushed):
         if number:
@@ -417,7 +422,8 @@ def _end_at(log: LoadedLog, segment: Segment, following: list[Segment], bad: Bad
     first = len(log.segments) - len(following)
     if log.next_offset < log.protected_end:
         log.damage = Damage(offset=log.next_offset, reason=str(bad))
-        log.beyond_damage = log.segments.set_aside(first)
+        # What a first walk set aside is behind that.
+        log.beyond_damage = [*log.segments.set_aside(first), *log.beyond_damage]
     else:
         segment.cut_at(bad.position)
         log.segments.delete(first, len(log.segments), due_ms=log.now_ms)
@@ -425,6 +431,18 @@ def _end_at(log: LoadedLog, segment: Segment, following: list[Segment], bad: Bad
         segment.file.sync()
         if following:
             log.files.sync_directory(log.directory)
+
+
+def _rebuild_leader_epochs(log: LoadedLog) -> None:
+    log.leader_epochs.clear()
+    for segment in log.segments.from_slot(0):
+        try:
+            for batch in scan(segment.file, 0, segment.size_bytes):
+                _take_leader_epoch(log.leader_epochs, batch)
+        except BadBatch:
+            # It was taken for intact, as it was synced. The walk takes in the epochs from there on.
+            _recover(log, [segment])
+            return
 
 
 def _start_anew(log: LoadedLog) -> None:

@@ -286,6 +286,27 @@ def test_corrupt_batch_below_the_recovery_point_is_damage_and_nothing_is_cut(fol
     assert open_log(folder, recovery_point=at + 4).damage == log.damage
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("lost", ["*.snapshot", "leader-epoch-checkpoint"])
+def test_damage_in_a_synced_segment_that_is_read_for_a_lost_file_is_told(
+    folder: Path, lost: str, is_clean: bool
+) -> None:
+    for path in folder.glob(lost):
+        path.unlink()
+    at = bases(folder)[1]
+    path, position = place(folder, at + 2)
+    # Its length, so that no header follows.
+    flip(path, position + 9)
+    log = open_log(folder, recovery_point=bases(folder)[3] + 2, is_clean=is_clean)
+    assert log.damage is not None
+    assert log.damage.offset == log.log_end_offset == at + 2
+    assert offsets(log)[-1] == at
+    assert log.leader_epochs.entries == ((0, 0),)
+    log.truncate_to(log.damage.offset)
+    append(log, at + 2)
+    assert log.log_end_offset == at + 4
+
+
 def test_batch_lost_below_the_recovery_point_is_damage(folder: Path) -> None:
     path = log_file(folder)
     with path.open("r+b") as file:
