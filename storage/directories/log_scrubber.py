@@ -165,7 +165,7 @@ class LogScrubber:
                 case DamagedPart.TRANSACTION_INDEX:
                     segment.transaction_index.replace(finding.aborted)
                 case DamagedPart.PRODUCER_SNAPSHOT:
-                    log.remove_snapshot(finding.base_offset)
+                    log.repair_snapshot(finding.base_offset)
                 case DamagedPart.LEADER_EPOCHS:
                     # No batch on this disk tells those of what only the tier has.
                     log.leader_epochs.replace_below(

@@ -330,9 +330,16 @@ class Log(ReadableLog):
         if leader_epoch > self.leader_epochs.latest_epoch:
             self.leader_epochs.assign(leader_epoch, self.log_end_offset)
 
-    def remove_snapshot(self, offset: int) -> None:
-        """The producer snapshot at `offset` is not intact: one before it, and the batches, say the same. OSError."""
-        self._snapshots.remove(offset)
+    def repair_snapshot(self, offset: int) -> None:
+        """The producer snapshot at `offset` is not intact. OSError.
+
+        One before it, and the batches, say the same, but where the log begins on this disk: there it is made of what
+        this process knows, as for a replica that begins there.
+        """
+        if offset > self.first_segment_base_offset:
+            self._snapshots.remove(offset)
+        else:
+            self._snapshots.replace(offset, self.producers.below(offset, aborted=self.aborted_since(offset)))
 
     # Syncing
 

@@ -178,16 +178,24 @@ class ProducerSnapshots:
     def take(self, state: ProducerState) -> None:
         """Write `state`, unless there is a snapshot at its end offset, or nothing that one could save reading."""
         offset = state.end_offset
-        if offset == 0 or offset in self.offsets:
-            return
+        if offset != 0 and offset not in self.offsets:
+            self._write(offset, state.entries.values(), state.completed)
+
+    def replace(self, offset: int, entries: Collection[ProducerEntry]) -> None:
+        """The one at `offset` is not intact, and is to have `entries`. It lasts when this returns. OSError."""
+        self.remove(offset)
+        self._write(offset, entries, {})
+        self.sync(offset)
+
+    def _write(self, offset: int, entries: Collection[ProducerEntry], completed: Mapping[int, int]) -> None:
         path = self.path(offset)
         if self._files.exists(path):
             self._files.remove(path)
         file = self._files.open(path, create=True)
-        file.append((encode_snapshot(state.entries.values(), state.completed),))
+        file.append((encode_snapshot(entries, completed),))
         file.close()
         insort(self.offsets, offset)
-        if state.entries:
+        if entries:
             insort(self._taken, offset)
 
     @property

@@ -367,6 +367,21 @@ def test_retry_is_recognised_after_a_restart_though_its_records_are_deleted(
     assert not restarting.append(3)
 
 
+def test_a_damaged_snapshot_where_the_log_begins_is_made_of_what_the_process_knows(restarting: Restarting) -> None:
+    """No batch on the disk tells it: the records are deleted, or in a tier."""
+    for sequence in range(3):
+        restarting.append(sequence)
+    restarting.append(0, producer_id=8, is_transactional=True)
+    restarting.delete_records(4, is_rolled=True)
+    restarting.append(3)
+    restarting.log.flush()
+    restarting.files.flip_bit(f"/d/t-0/{4:020d}.snapshot", 20, 3)
+    restarting.log.repair_snapshot(4)
+    restarting.lose_power()
+    assert [restarting.append(sequence) for sequence in (2, 3)] == [True, True]
+    assert restarting.log.producers.last_stable_offset(5) == 3
+
+
 def test_a_producer_that_is_idle_expires_after_a_restart_as_without(restarting: Restarting) -> None:
     restarting.append(0, timestamp=NOW + 3_000_000)
     restarting.now_ms += DAY - 1
