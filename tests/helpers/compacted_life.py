@@ -2,7 +2,7 @@
 
 What is held: what is left was written, at its offset; a consumer that reads to the end knows the latest value of each
 key, and nothing that was deleted or aborted; producers are known as before; nothing that was committed is missing
-because the process, or the power, ended in the middle.
+because the process, or the power, ended in the middle, or because a file was damaged that another replica has.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
+from file_damage import DAMAGED_SUFFIXES, OtherReplica, closed_files, flip_bit, scrub
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from node_disk import NodeDisk
@@ -79,8 +80,7 @@ class CompactedLife(RuleBasedStateMachine):
         self.begin()
 
     def begin(self) -> None:
-        self.disk.start()
-        self.log = self.disk.log(TOPIC)
+        self.start_process()
         assert self.log.damage is None
         self.cleaner = LogCleaner(
             self.disk.manager,
@@ -91,6 +91,21 @@ class CompactedLife(RuleBasedStateMachine):
             steady_clock_ms=lambda: self.disk.now_ms,
             stable_offset_of=lambda log: log.last_stable_offset(log.log_end_offset),
         )
+
+    def start_process(self) -> None:
+        self.disk.start()
+        self.log = self.disk.log(TOPIC)
+
+    def stop_process(self) -> None:
+        self.disk.stop()
+
+    def kill_process(self, random: Random | None = None) -> None:
+        """With `random` the power is lost, too."""
+        self.disk.files.heal()
+        if random is None:
+            self.disk.files.kill()
+        else:
+            self.disk.files.crash(random)
 
     # Writing
 
@@ -177,11 +192,19 @@ class CompactedLife(RuleBasedStateMachine):
     def flush(self) -> None:
         self.log.flush()
 
-    # Ends
+    @rule(share=st.floats(0, 1))
+    def delete_records(self, share: float) -> None:
+        log = self.log
+        start = log.log_start_offset
+        log.increment_log_start_offset(start + int(share * (log.log_end_offset - start)))
+        while log.delete_old_segments(log.log_end_offset, self.disk.now_ms):
+            pass
+
+    # Ends and damage
 
     @rule()
     def stop_and_start(self) -> None:
-        self.disk.stop()
+        self.stop_process()
         self.begin()
 
     @rule(step=st.integers(0, 60), is_power_lost=st.booleans())
@@ -190,11 +213,37 @@ class CompactedLife(RuleBasedStateMachine):
         self.disk.files.end_process(skip=step)
         with suppress(OSError):
             self.loop.run(self.cleaner.clean_dirtiest())
-        self.disk.files.heal()
-        if is_power_lost:
-            self.disk.files.crash(self.random)
-        else:
-            self.disk.files.kill()
+        self.kill_process(self.random if is_power_lost else None)
+        self.begin()
+
+    @rule(
+        is_stopped=st.booleans(),
+        number=st.integers(0, 1000),
+        suffix=st.sampled_from(DAMAGED_SUFFIXES),
+        share=st.floats(0, 1, exclude_max=True),
+        bit=st.integers(0, 7),
+    )
+    def damage(self, is_stopped: bool, number: int, suffix: str, share: float, bit: int) -> None:
+        """A file of a closed segment; scrubbing finds it, and another replica has what was in it."""
+        log, files = self.log, self.disk.files
+        log.flush()
+        paths = closed_files(log, files, suffix)
+        other = OtherReplica(log)
+        if is_stopped:
+            self.stop_process()
+        if paths:
+            flip_bit(files, paths[number % len(paths)], share, bit, has_gaps=True)
+        if not is_stopped:
+            self.kill_process()
+        self.start_process()
+        # Recovery takes a batch that is not intact for one that was being written, above the last checkpoint.
+        other.repair(
+            self.disk, self.log, self.log.log_end_offset if self.log.damage is None else self.log.damage.offset
+        )
+        found = scrub(self.disk, self.loop)
+        if found is not None:
+            other.repair(self.disk, self.log, found)
+        self.stop_process()
         self.begin()
 
     # What is held
@@ -203,7 +252,7 @@ class CompactedLife(RuleBasedStateMachine):
     def nothing_is_made_up_and_nothing_missing(self) -> None:
         if not hasattr(self, "log"):
             return
-        log = self.log
+        log, start = self.log, self.log.log_start_offset
         found, aborted = self.read()
         for offset, record in found.items():
             written = self.written[offset]
@@ -214,7 +263,9 @@ class CompactedLife(RuleBasedStateMachine):
             ), offset
         assert not [offset for offset in found if self.written[offset].is_aborted and offset not in aborted]
         assert not [offset for offset in aborted if not self.written[offset].is_aborted]
-        expected = self.table({offset: one for offset, one in self.written.items() if not one.is_aborted})
+        expected = self.table(
+            {offset: one for offset, one in self.written.items() if offset >= start and not one.is_aborted}
+        )
         seen = self.table({offset: self.written[offset] for offset in found if offset not in aborted})
         assert seen == expected
         assert log.log_end_offset > max(self.written, default=-1)
@@ -237,7 +288,7 @@ class CompactedLife(RuleBasedStateMachine):
         position = log.log_start_offset
         found: dict[int, Record] = {}
         left_out: set[int] = set()
-        pending = sorted(log.aborted_transactions(0, log.log_end_offset), key=lambda one: one.first_offset)
+        pending = sorted(log.aborted_transactions(position, log.log_end_offset), key=lambda one: one.first_offset)
         aborting: set[int] = set()
         while position < log.log_end_offset:
             data = log.read(position, max_bytes=1 << 20, end_offset=log.log_end_offset, min_one_batch=True)
@@ -252,6 +303,8 @@ class CompactedLife(RuleBasedStateMachine):
                     aborting.discard(header.producer_id)
                     continue
                 for record in records:
+                    if record.offset < log.log_start_offset:
+                        continue
                     found[record.offset] = record
                     if header.is_transactional and header.producer_id in aborting:
                         left_out.add(record.offset)

@@ -16,6 +16,7 @@ from contextlib import suppress
 from random import Random
 
 from batch_list import BatchList
+from file_damage import DAMAGED_SUFFIXES, closed_files, flip_bit, scrub
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from moving_disk import FIRST, SECOND
@@ -24,7 +25,7 @@ from produced_batches import produced
 from tiered_partition import TieredPartition
 
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
-from penstock.protocol.batches import NO_PRODUCER_EPOCH, iterate_headers
+from penstock.protocol.batches import NO_PRODUCER_EPOCH
 from penstock.protocol.ids import LeaderEpoch
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.log.log import Log
@@ -34,9 +35,6 @@ from penstock.storage.log.rules.transaction_verification import UNVERIFIED
 
 DIRECTORIES = st.sampled_from([FIRST, SECOND])
 PLAIN, TRANSACTIONAL = (1, 2), (11, 12)
-DAMAGED_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
-"""Not a producer snapshot: nothing else on this disk knows of producers, and of transactions that began, in what only
-the tier has."""
 
 
 class TieredLife(RuleBasedStateMachine):
@@ -289,24 +287,13 @@ class TieredLife(RuleBasedStateMachine):
         partition, log = self.partition, self.log
         partition.end_tasks()
         log.flush()
-        active = f"{log.active_segment_base_offset:020d}"
-        paths = [
-            f"{log.directory}/{name}"
-            for name in sorted(partition.disk.names(log.directory))
-            if name.endswith(suffix) and not name.startswith(active)
-        ]
-        paths = [path for path in paths if partition.files.size(path)]
+        paths = closed_files(log, partition.files, suffix)
         if is_stopped:
             partition.it.stop()
         else:
             partition.it.end()
         if paths:
-            path = paths[number % len(paths)]
-            position = int(share * partition.files.size(path))
-            if suffix == ".log" and position in leader_epoch_of_last_batch(partition.files.read(path)):
-                # Nothing tells it, as long as no batch follows in a closed segment.
-                position = 0
-            partition.files.flip_bit(path, position, bit)
+            flip_bit(partition.files, paths[number % len(paths)], share, bit)
         if not is_stopped:
             partition.it.kill()
         partition.start()
@@ -319,9 +306,22 @@ class TieredLife(RuleBasedStateMachine):
         log = self.log
         # Recovery takes a batch that is not intact for one that was being written, above the last checkpoint.
         self.repair(log.log_end_offset if log.damage is None else log.damage.offset)
-        found = self.partition.scrub()
+        found = scrub(self.partition.disk, self.loop)
         if found is not None:
             self.repair(found)
+
+    @rule(number=st.integers(0, 1000), share=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
+    def damage_producer_snapshot(self, number: int, share: float, bit: int) -> None:
+        """Scrubbing comes to it before the process ends: nothing else tells what is in the first one."""
+        partition = self.partition
+        partition.end_tasks()
+        paths = closed_files(self.log, partition.files, ".snapshot")
+        if paths:
+            flip_bit(partition.files, paths[number % len(paths)], share, bit)
+        assert scrub(partition.disk, self.loop) is None
+        partition.it.end()
+        partition.it.kill()
+        self.begin()
 
     @rule()
     def damage_leader_epochs(self) -> None:
@@ -397,9 +397,3 @@ class TieredLife(RuleBasedStateMachine):
         assert not set(told) - {(one.producer_id, one.first_offset) for one in aborted}, (
             "transactions that were not aborted"
         )
-
-
-def leader_epoch_of_last_batch(segment: bytes) -> range:
-    """Where those bytes are."""
-    *_, (position, _) = iterate_headers(segment)
-    return range(position + 12, position + 16)

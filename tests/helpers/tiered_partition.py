@@ -34,10 +34,8 @@ from penstock.protocol.batches import HEADER_SIZE, read_header
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import NodeId, TopicId
 from penstock.storage.directories.log_closing import start_offset_to_checkpoint
-from penstock.storage.directories.log_scrubber import LogScrubber, LogScrubberConfig
 from penstock.storage.directories.rules.checkpoints import LOG_START_OFFSETS
 from penstock.storage.log.log import Log
-from penstock.storage.scrubbing.scrubber import ExecutorScrubber
 
 T = TypeVar("T")
 
@@ -253,20 +251,6 @@ class TieredPartition:
         if offset is not None:
             directory.write_offsets(LOG_START_OFFSETS, {KEY: offset})
         return directory.checkpointed[LOG_START_OFFSETS].get(KEY, 0)
-
-    def scrub(self) -> int | None:
-        """The first offset at which scrubbing finds the log damaged. What else it finds it has repaired."""
-        found: list[int] = []
-        scrubber = LogScrubber(
-            self.disk.manager,
-            self.loop,
-            ExecutorScrubber(self.files, self.loop),
-            config=LogScrubberConfig(),
-            on_damage=lambda _log, offset: found.append(offset),
-            on_repaired=lambda _log: None,
-        )
-        self.loop.run(scrubber.scrub_all())
-        return min(found, default=None)
 
     # Reading
 

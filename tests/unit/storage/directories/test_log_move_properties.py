@@ -17,8 +17,6 @@ from moving_disk import FIRST, SECOND, MovingDisk, values
 
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.ids import LeaderEpoch
-from penstock.storage.compaction.compactor import ExecutorCompactor
-from penstock.storage.directories.log_cleaner import LogCleaner
 from penstock.storage.log.rules.config import LogConfig
 
 DIRECTORIES = st.sampled_from([FIRST, SECOND])
@@ -30,19 +28,15 @@ class MovedCompactedLife(CompactedLife):
         self.it = MovingDisk(self.loop, (TOPIC, 0))
         self.disk = self.it.disk
 
-    def begin(self) -> None:
+    def start_process(self) -> None:
         self.it.start()
         self.log = self.it.log
-        assert self.log.damage is None
-        self.cleaner = LogCleaner(
-            self.disk.manager,
-            self.disk.files,
-            self.loop,
-            ExecutorCompactor(self.disk.files, self.loop),
-            config=lambda: self.config,
-            steady_clock_ms=lambda: self.disk.now_ms,
-            stable_offset_of=lambda log: log.last_stable_offset(log.log_end_offset),
-        )
+
+    def stop_process(self) -> None:
+        self.it.stop()
+
+    def kill_process(self, random: Random | None = None) -> None:
+        self.it.kill(random)
 
     def teardown(self) -> None:
         self.it.end()
@@ -57,11 +51,6 @@ class MovedCompactedLife(CompactedLife):
         self.it.wait(seconds)
         self.log = self.it.log
 
-    @rule()
-    def stop_and_start(self) -> None:
-        self.it.stop()
-        self.begin()
-
     @rule(step=st.integers(0, 60), is_power_lost=st.booleans())
     def end_while_cleaning(self, step: int, is_power_lost: bool) -> None:
         self.end_while_moving(step, is_power_lost, is_cleaned=True)
@@ -74,7 +63,7 @@ class MovedCompactedLife(CompactedLife):
             if is_cleaned:
                 self.loop.run(self.cleaner.clean_dirtiest())
             self.it.wait(3)
-        self.it.kill(self.random if is_power_lost else None)
+        self.kill_process(self.random if is_power_lost else None)
         self.begin()
 
 
