@@ -111,6 +111,7 @@ class NodeConfig:
     log_dir_reserve_bytes: int
     # Of the module `logging`.
     log_level: int
+    num_recovery_threads_per_data_dir: int
     log_flush_scheduler_interval_ms: int
     log_flush_offset_checkpoint_interval_ms: int
     log_flush_start_offset_checkpoint_interval_ms: int
@@ -249,6 +250,7 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         metadata_log_dir=values.text_or_none("metadata.log.dir") or log_dirs[0],
         log_dir_reserve_bytes=_reserve_bytes(values),
         log_level=_log_level(values),
+        num_recovery_threads_per_data_dir=values.integer("num.recovery.threads.per.data.dir"),
         log_flush_scheduler_interval_ms=values.integer("log.flush.scheduler.interval.ms"),
         log_flush_offset_checkpoint_interval_ms=values.integer("log.flush.offset.checkpoint.interval.ms"),
         log_flush_start_offset_checkpoint_interval_ms=values.integer("log.flush.start.offset.checkpoint.interval.ms"),

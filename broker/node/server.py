@@ -113,6 +113,7 @@ class Node:
             steady_clock_ms=self._steady_clock_ms,
             default_config=self._configs.default_log_config,
             producer_id_expiration_ms=config.producer_id_expiration_ms,
+            recovery_threads=config.num_recovery_threads_per_data_dir,
             on_directory_failure=self._on_directory_failure,
         )
         self._followers = followers

@@ -323,6 +323,7 @@ def wire_broker(
     begin_request = dispatcher.begin if intercept is None else intercept(handlers, dispatcher.begin)
     configs.on_change(lambda _old, new: tls.change(new.tls))
     configs.on_change(lambda _old, new: logs.set_producer_id_expiration(new.producer_id_expiration_ms))
+    configs.on_change(lambda _old, new: logs.set_recovery_threads(new.num_recovery_threads_per_data_dir))
     return BrokerParts(
         lifecycle=lifecycle,
         controller=controller,

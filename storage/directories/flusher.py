@@ -9,12 +9,12 @@ from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from errno import EIO, ENOMEM
+from functools import partial
 from typing import TypeAlias
 
 from ...protocol.errors import CorruptData
-from ..disk.rules.disk_errors import SyncError
 from ..log.log import Log
-from ..log.recovery_point import Syncable
+from .group_sync import Failure, sync_group, sync_groups
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ OnFlushed: TypeAlias = Callable[[OSError | None], None]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlusherStatistics:
     request_count: int
-    # Groups of requests, and the files and folders synced for them.
+    # Groups of requests, and the files and folders to sync for them: once each, where several logs have one in common.
     round_count: int
     sync_count: int
 
@@ -103,35 +103,20 @@ class _Line:
         wanted, self._wanted = self._wanted, {}
         self.round_count += 1
         self._begun_s = self._loop.time()
-        groups: list[Sequence[Syncable]] = []
-        errors: list[OSError | None] = []
-        for log, one in wanted.items():
-            try:
-                groups.append(log.files_to_sync(one.end_offset))
-                errors.append(None)
-            except OSError as error:
-                groups.append(())
-                errors.append(error)
-            except CorruptData as error:
-                # An index that cannot be read keeps its own log from being synced, not the others of this round.
-                groups.append(())
-                errors.append(OSError(EIO, str(error)))
-            except Exception as error:
-                logger.exception("Failed to flush log: partition=%s", log.name)
-                groups.append(())
-                errors.append(_unexpected(error))
-        self.sync_count += sum(map(len, groups))
+        groups = [sync_group(log, partial(Log.files_to_sync, end_offset=one.end_offset)) for log, one in wanted.items()]
+        self.sync_count += sum(len(files) for files, _ in groups)
         try:
-            done = self._loop.run_in_executor(None, _sync, groups, errors)
+            # Almost all of it is waiting in system calls.
+            done = self._loop.run_in_executor(None, sync_groups, groups)
         except RuntimeError as error:
             # No thread could be started: nothing was synced, and the next round may be.
             logger.error("Failed to flush logs: reason=%s", error)
-            refused: list[OSError | None] = [OSError(ENOMEM, f"no thread to sync in: {error}")] * len(errors)
+            refused = [OSError(ENOMEM, f"no thread to sync in: {error}")] * len(groups)
             self._loop.call_soon(self._end, wanted, refused)
         else:
             done.add_done_callback(lambda future: self._end(wanted, future.result()))
 
-    def _end(self, wanted: dict[Log, _Wanted], errors: list[OSError | None]) -> None:
+    def _end(self, wanted: dict[Log, _Wanted], errors: Sequence[Failure | None]) -> None:
         finished = self.round
         assert finished is not None, "rounds end once"
         self._on_round(self._loop.time() - self._begun_s)
@@ -147,30 +132,12 @@ class _Line:
                 error = None
             elif error is None:
                 log.mark_flushed(one.end_offset)
+            elif isinstance(error, CorruptData):
+                # An index that cannot be read keeps its own log from being synced, not the others of this round.
+                error = OSError(EIO, str(error))
             for on_flushed in one.on_flushed:
                 try:
                     on_flushed(error)
                 except Exception:
                     # The others of this round wait too.
                     logger.exception("Callback of a flush failed: partition=%s", log.name)
-
-
-def _sync(groups: list[Sequence[Syncable]], errors: list[OSError | None]) -> list[OSError | None]:
-    """In the executor: almost all of it is waiting in system calls."""
-    for number, files in enumerate(groups):
-        try:
-            for file in files:
-                file.sync()
-        except OSError as error:
-            errors[number] = error
-        except Exception as error:
-            logger.exception("Flush failed")
-            errors[number] = _unexpected(error)
-    return errors
-
-
-def _unexpected(error: Exception) -> OSError:
-    """Where memory was short nothing was begun; after anything else what is synced is unknown."""
-    if isinstance(error, MemoryError):
-        return OSError(ENOMEM, "out of memory")
-    return SyncError(EIO, f"unexpected error: {error!r}")

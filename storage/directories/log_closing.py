@@ -1,11 +1,13 @@
 """What closing a log writes, and what the checkpoints are to say of one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ...protocol.ids import BrokerEpoch
 from ..disk.rules.disk_errors import is_passing
 from ..log.log import Log
+from .group_sync import Failure, SyncGroup, sync_group
 from .log_directory import LogDirectory
+from .log_jobs import LogJobs
 from .rules.checkpoints import HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS, TopicPartition
 
 
@@ -29,24 +31,36 @@ def start_offset_to_checkpoint(log: Log) -> int | None:
     return offset if is_told and log.is_folder_synced else None
 
 
-def close_logs(logs: list[Log]) -> None:
-    """In the executor. A log that has no room for what `close` writes does not keep the others from being synced; the
-    OSError comes at the end then.
+async def close_logs(jobs: LogJobs, logs: Sequence[Log]) -> None:
+    """A log that has no room for what closing writes, or no readable index, does not keep the others from being synced;
+    the OSError or CorruptData comes at the end then.
     """
-    refusal: OSError | None = None
-    for log in logs:
-        try:
-            # One without a batch has nothing to lose but its folder, which is made anew; so idle ones cost no sync.
-            if log.log_end_offset > 0:
-                log.flush()
-            log.close()
-        except OSError as error:
-            if not is_passing(error):
-                raise
-            refusal = error
-            log.close_files()
-    if refusal is not None:
-        raise refusal
+    failures: list[Failure] = []
+
+    async def close_some(some: Sequence[Log]) -> None:
+        if _fatal(failures) is None:
+            errors = await jobs.sync(await jobs.run(_files_to_close, some))
+            failures.extend(error for error in errors if error is not None)
+            await jobs.run(_close, some, errors)
+
+    await jobs.for_slices(logs, close_some)
+    if failures:
+        raise _fatal(failures) or failures[0]
+
+
+def _fatal(failures: Sequence[Failure]) -> OSError | None:
+    return next((error for error in failures if isinstance(error, OSError) and not is_passing(error)), None)
+
+
+def _files_to_close(logs: Sequence[Log]) -> list[SyncGroup]:
+    return [sync_group(log, Log.files_to_close) for log in logs]
+
+
+def _close(logs: Sequence[Log], errors: Sequence[Failure | None]) -> None:
+    for log, error in zip(logs, errors, strict=True):
+        if error is None:
+            log.mark_flushed(log.log_end_offset)
+        log.close_files()
 
 
 def write_down_closed(

@@ -1,7 +1,7 @@
 """Finds and opens the logs of a log directory at start (Kafka: `LogManager.loadLogs`). Runs in the executor."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
@@ -10,11 +10,12 @@ from typing import Final, Self
 from ...protocol.errors import CorruptData
 from ...protocol.ids import TopicId
 from ..disk.files import Files
-from ..disk.rules.disk_errors import ReadError
+from ..disk.rules.disk_errors import ReadError, is_passing
 from ..log.log import Log
 from ..log.partition_metadata import read_topic_id
 from ..log.rules.config import LogConfig
 from ..log.rules.file_names import LOG
+from .group_sync import Failure, SyncGroup, sync_group
 from .log_directory import LogDirectory
 from .rules.checkpoints import CLEANER_OFFSETS, LOG_START_OFFSETS, RECOVERY_POINTS
 from .rules.folder_names import FolderKind, PartitionFolder, parse_folder_name
@@ -126,15 +127,10 @@ def _moved_folder(files: Files, directory: LogDirectory, path: str, folder: Part
 
 
 def open_logs(
-    files: Files, directory: LogDirectory, folders: list[LogFolder], settings: OpenSettings
-) -> list[Log | CorruptData | OSError]:
-    """The logs, or why they could not be opened; recovered, and then synced, unless they were closed.
-
-    What recovery found may lie in the page cache only, and from now on it counts as stored: it is readable, and the
-    duplicate of a batch in it is acknowledged at once, also where `flush.messages` promises that a loss of power takes
-    back nothing acknowledged.
-    """
-    opened: list[Log | CorruptData | OSError] = []
+    files: Files, directory: LogDirectory, folders: Sequence[LogFolder], settings: OpenSettings
+) -> list[Log | Failure]:
+    """The logs, or why they could not be opened. Unless they were closed they are recovered, and synced next."""
+    opened: list[Log | Failure] = []
     recovery_points = directory.checkpointed[RECOVERY_POINTS]
     start_offsets = directory.checkpointed[LOG_START_OFFSETS]
     cleaned_ends = directory.checkpointed[CLEANER_OFFSETS]
@@ -159,15 +155,44 @@ def open_logs(
                 producer_id_expiration_ms=settings.producer_id_expiration_ms,
                 random=settings.random,
                 is_identified=folder.topic_id is not None,
+                is_synced_next=True,
                 room=directory.room,
             )
-            if log.unflushed_records > 0 and log.damage is None:
-                log.flush_if_room()
         except (CorruptData, OSError) as error:
             opened.append(error)
         else:
             opened.append(log)
     return opened
+
+
+def recovered_files(logs: Iterable[Log]) -> list[SyncGroup]:
+    """What is to be synced of logs that recovery has opened, and `settle_recovered` afterwards.
+
+    What it found may lie in the page cache only, and from now on it counts as stored: it is readable, and the
+    duplicate of a batch in it is acknowledged at once, also where `flush.messages` promises that a loss of power takes
+    back nothing acknowledged.
+    """
+    return [sync_group(log, lambda log: log.files_to_sync(log.log_end_offset)) for log in logs]
+
+
+def settle_recovered(logs: Sequence[Log], errors: Sequence[Failure | None]) -> list[Log | Failure]:
+    """The logs whose files were synced with these errors, or the errors that remain. On a full disk the batches are
+    synced at least."""
+    settled: list[Log | Failure] = []
+    for log, error in zip(logs, errors, strict=True):
+        if error is None:
+            log.mark_flushed(log.log_end_offset)
+            settled.append(log)
+        elif isinstance(error, OSError) and is_passing(error):
+            try:
+                log.sync_records()
+            except OSError as later:
+                settled.append(later)
+            else:
+                settled.append(log)
+        else:
+            settled.append(error)
+    return settled
 
 
 def look_into(files: Files, path: str, topic: str, partition: int) -> LogFolder:

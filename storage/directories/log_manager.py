@@ -12,14 +12,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from errno import EIO
 from random import Random
-from typing import Final
 from uuid import UUID
 
 from ...protocol.errors import CorruptData
 from ...protocol.ids import NO_BROKER_EPOCH, BrokerEpoch, TopicId
 from ..disk.files import Files
 from ..disk.rules.disk_errors import ClosedError, is_passing
-from ..disk.shielded_call import run_unbroken
 from ..log.log import DEFAULT_PRODUCER_ID_EXPIRATION_MS, Log
 from ..log.rules.config import LogConfig
 from ..log.rules.producer_entry import ProducerEntry
@@ -31,6 +29,7 @@ from .future_logs import FutureLogs
 from .log_closing import close_logs, write_down_closed
 from .log_directories import LogDirectories
 from .log_directory import LogDirectory
+from .log_jobs import DEFAULT_RECOVERY_THREADS, LogJobs
 from .log_loading import OpenSettings
 from .log_opening import LogOpening, being_repaired
 from .offline_logs import OfflineLogs
@@ -40,9 +39,6 @@ from .rules.checkpoints import TopicPartition
 from .rules.folder_names import FolderKind, RemovedFolder, folder_name
 
 logger = logging.getLogger(__name__)
-
-# Logs that are closed by one job of the executor.
-_LOGS_PER_JOB: Final = 50
 
 
 class LogManager:
@@ -55,9 +51,10 @@ class LogManager:
         steady_clock_ms: Callable[[], int],
         default_config: LogConfig | None = None,
         producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS,
+        recovery_threads: int = DEFAULT_RECOVERY_THREADS,
         on_directory_failure: Callable[[str, OSError], None] | None = None,
     ) -> None:
-        """`directories` are locked and formatted before `load`.
+        """`directories` are locked and formatted before `load`. `recovery_threads` are for each of them, see `LogJobs`.
 
         `on_directory_failure` is told the path of a log directory right after its logs have left `logs`.
         """
@@ -66,6 +63,7 @@ class LogManager:
         self._random = random
         self._steady_clock_ms = steady_clock_ms
         self._producer_id_expiration_ms = producer_id_expiration_ms
+        self._recovery_threads = recovery_threads
         self._online = OnlineLogs()
         self.directory_choice = DirectoryChoice(directories, self._online.count_in)
         self.offline = OfflineLogs()
@@ -91,6 +89,7 @@ class LogManager:
             truncate=self.truncate,
             limit_cleaned_ends=self.limit_cleaned_ends,
             delete_delay_ms=(default_config or LogConfig()).file_delete_delay_ms,
+            recovery_threads=lambda: self._recovery_threads,
         )
         # Where the last try to make a log failed.
         self._half_made: dict[TopicPartition, LogDirectory] = {}
@@ -189,6 +188,10 @@ class LogManager:
         self._producer_id_expiration_ms = expiration_ms
         for log in self.logs:
             log.producers.expiration_ms = expiration_ms
+
+    def set_recovery_threads(self, count: int) -> None:
+        """`num.recovery.threads.per.data.dir` has changed."""
+        self._recovery_threads = count
 
     def update_config(self, topic: str, config: LogConfig) -> None:
         for log in self._online.of_topic(topic):
@@ -388,11 +391,11 @@ class LogManager:
     ) -> None:
         logs = self.logs_in(directory)
         try:
-            for first in range(0, len(logs), _LOGS_PER_JOB):
-                await run_unbroken(loop, close_logs, logs[first : first + _LOGS_PER_JOB])
+            with LogJobs(loop, slices_at_once=self._recovery_threads) as jobs:
+                await close_logs(jobs, logs)
             write_down_closed(directory, logs, broker_epoch, high_watermarks)
-        except OSError as error:
-            if is_passing(error):
+        except (OSError, CorruptData) as error:
+            if isinstance(error, CorruptData) or is_passing(error):
                 logger.error("Failed to write clean shutdown file: path=%s error=%s", directory.path, error)
             else:
                 self._failures.fail(directory, error)

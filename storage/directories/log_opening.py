@@ -7,12 +7,12 @@ import asyncio
 import logging
 from asyncio import AbstractEventLoop
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from errno import EIO
 from functools import partial
-from typing import Final, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from ...protocol.errors import CorruptData
@@ -24,9 +24,21 @@ from ..log.log import Log
 from ..log.rules.config import LogConfig
 from .directory_failures import DirectoryFailures
 from .future_logs import FutureLogs
+from .group_sync import Failure
 from .log_directories import LogDirectories, check_supplies
 from .log_directory import LogDirectory
-from .log_loading import FoundFolders, LogFolder, OpenSettings, PostponedLog, find_folders, look_into, open_logs
+from .log_jobs import LogJobs
+from .log_loading import (
+    FoundFolders,
+    LogFolder,
+    OpenSettings,
+    PostponedLog,
+    find_folders,
+    look_into,
+    open_logs,
+    recovered_files,
+    settle_recovered,
+)
 from .offline_logs import OfflineLogs
 from .online_logs import OnlineLogs
 from .removed_folders import RemovedFolders
@@ -35,9 +47,6 @@ from .rules.folder_names import FolderKind, folder_name
 from .rules.interrupted_moves import FoundFolder
 
 logger = logging.getLogger(__name__)
-
-# Logs that are opened by one job of the executor.
-_LOGS_PER_JOB: Final = 50
 
 
 class SettingsOf(Protocol):
@@ -59,6 +68,7 @@ class LogOpening:
         truncate: Callable[[Mapping[Log, int]], None],
         limit_cleaned_ends: Callable[[Iterable[Log]], None],
         delete_delay_ms: int,
+        recovery_threads: Callable[[], int],
     ) -> None:
         """`truncate` and `limit_cleaned_ends` are those of `LogManager`."""
         self._files = files
@@ -72,6 +82,7 @@ class LogOpening:
         self._truncate = truncate
         self._limit_cleaned_ends = limit_cleaned_ends
         self._delete_delay_ms = delete_delay_ms
+        self._recovery_threads = recovery_threads
         # Of `load`. A log that is postponed since then and deleted meanwhile is moved aside by `LogManager.delete`.
         self._is_stray: Callable[[str, int, TopicId | None], bool] = lambda *_: False
 
@@ -201,15 +212,18 @@ class LogOpening:
         config_of: Callable[[str], LogConfig],
     ) -> None:
         started = loop.time()
-        for first in range(0, len(folders), _LOGS_PER_JOB):
-            some = folders[first : first + _LOGS_PER_JOB]
+
+        async def open_some(some: Sequence[LogFolder]) -> None:
             configs = {folder.topic: config_of(folder.topic) for folder in some}
             settings = self._settings_of(configs, is_clean=directory.has_clean_shutdown)
-            opened = await run_unbroken(loop, open_logs, self._files, directory, some, settings)
+            opened = await self._open(jobs, directory, some, settings)
             for folder, log in zip(some, opened, strict=True):
                 self._register(PostponedLog(directory=directory, folder=folder, settings=settings), log)
             # Recovery may have cut them.
             self._limit_cleaned_ends([log for log in opened if isinstance(log, Log) and log.damage is None])
+
+        with LogJobs(loop, slices_at_once=self._recovery_threads()) as jobs:
+            await jobs.for_slices(folders, open_some)
         logger.info(
             "Loaded logs: directory=%s logs=%d recovered=%s seconds=%.3f",
             directory.path,
@@ -217,6 +231,17 @@ class LogOpening:
             not directory.has_clean_shutdown,
             loop.time() - started,
         )
+
+    async def _open(
+        self, jobs: LogJobs, directory: LogDirectory, folders: Sequence[LogFolder], settings: OpenSettings
+    ) -> list[Log | Failure]:
+        opened = await jobs.run(open_logs, self._files, directory, folders, settings)
+        recovered = [log for log in opened if isinstance(log, Log) and log.needs_sync]
+        if not recovered:
+            return opened
+        errors = await jobs.sync(await jobs.run(recovered_files, recovered))
+        settled = dict(zip(recovered, await jobs.run(settle_recovered, recovered, errors), strict=True))
+        return [settled.get(log, log) if isinstance(log, Log) else log for log in opened]
 
     async def _open_again(
         self, loop: AbstractEventLoop, opening: PostponedLog
@@ -233,7 +258,8 @@ class LogOpening:
             ):
                 return opening, None
             opening = replace(opening, folder=folder)
-        (log,) = await run_unbroken(loop, open_logs, self._files, directory, [folder], opening.settings)
+        with LogJobs(loop, slices_at_once=1) as jobs:
+            (log,) = await self._open(jobs, directory, [folder], opening.settings)
         return opening, log
 
     def _register(self, opening: PostponedLog, log: Log | CorruptData | OSError) -> None:

@@ -8,10 +8,25 @@ from errno import ENOSYS
 from typing import Any, Final
 
 from ...protocol.batches import Buffer
-from .rules.disk_errors import failed_sync
+from .rules.disk_errors import failed_read, failed_sync
 
 # The most buffers that one `writev` takes.
 _IOV_MAX: Final = 1024
+# Of a file that grows while it is read.
+_READ_BYTES: Final = 64 * 1024
+
+
+def read_file(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        data = os.read(descriptor, os.fstat(descriptor).st_size)
+        while more := os.read(descriptor, _READ_BYTES):
+            data += more
+        return data
+    except OSError as error:
+        raise failed_read(path, error) from error
+    finally:
+        os.close(descriptor)
 
 
 def write_file(path: str, data: bytes, *, is_synced: bool) -> None:

@@ -19,10 +19,9 @@ from weakref import WeakValueDictionary
 
 from ...protocol.batches import Buffer
 from .descriptors import DEFAULT_MAX_OPEN_FILES, Descriptors
-from .disk_calls import allocate_file, sync_directory, write_file
+from .disk_calls import allocate_file, read_file, sync_directory, write_file
 from .disk_file import DiskFile, RecentAppends
 from .disk_lock import DiskLock
-from .rules.disk_errors import failed_read
 from .rules.held_folders import HeldFolders
 
 
@@ -236,11 +235,7 @@ class DiskFiles:
         return os.stat(path).st_size
 
     def read(self, path: str) -> bytes:
-        with self.descriptors.spare(lambda: open(path, "rb")) as file:
-            try:
-                return file.read()
-            except OSError as error:
-                raise failed_read(path, error) from error
+        return self.descriptors.spare(lambda: read_file(path))
 
     def write(self, path: str, data: bytes) -> None:
         self.folders.check(path)

@@ -6,6 +6,7 @@ closed, or in a folder whose lock another process has by now.
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Executor
 from threading import Lock
 from typing import Generic, TypeVar, TypeVarTuple
 
@@ -13,12 +14,14 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
-async def run_unbroken(loop: asyncio.AbstractEventLoop, call: Callable[[*Ts], T], *args: *Ts) -> T:
-    """Run the call in the executor. A task that is cancelled meanwhile ends when the call has ended, not before; a call
-    that has not begun by then never does.
+async def run_unbroken(
+    loop: asyncio.AbstractEventLoop, call: Callable[[*Ts], T], *args: *Ts, executor: Executor | None = None
+) -> T:
+    """Run the call in the executor, by default that of the loop. A task that is cancelled meanwhile ends when the call
+    has ended, not before; a call that has not begun by then never does.
     """
     unbroken = _Call(loop, call, args)
-    running = loop.run_in_executor(None, unbroken.run)
+    running = loop.run_in_executor(executor, unbroken.run)
     try:
         return await running
     except asyncio.CancelledError:

@@ -6,6 +6,7 @@ the file where it lies and keep one block of it, for the reader that goes on fro
 about two kilobytes of memory.
 """
 
+from contextlib import suppress
 from struct import Struct
 from typing import Final
 
@@ -26,7 +27,11 @@ class IndexFile:
 
     __slots__ = ("_block", "_block_start", "_entry", "_file", "_files", "_path", "_pending", "_written", "count")
 
-    def __init__(self, files: Files, path: str, entry: Struct) -> None:
+    def __init__(self, files: Files, path: str, entry: Struct, *, is_reset: bool = False) -> None:
+        """With `is_reset` the file is emptied, else it tells the first entries; it need not exist.
+
+        CorruptIndex when it ends within an entry.
+        """
         self._files = files
         self._path = path
         self._entry = entry
@@ -37,7 +42,13 @@ class IndexFile:
         self._block_start = 0
         # Entries in the file.
         self._written = 0
-        if files.exists(path):
+        if is_reset:
+            with suppress(FileNotFoundError):
+                file = files.open(path)
+                if file.size:
+                    file.truncate(0)
+                self._file = file
+        elif files.exists(path):
             size = files.size(path)
             if size % entry.size:
                 raise CorruptIndex(f"{path} has {size} bytes, which is no multiple of {entry.size}")

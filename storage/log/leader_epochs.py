@@ -188,10 +188,10 @@ def decode_leader_epochs(data: bytes, path: str) -> tuple[tuple[LeaderEpoch, int
 def read_leader_epochs(files: Files, directory: str) -> tuple[tuple[LeaderEpoch, int], ...] | None:
     """The entries in a log's folder; None when there is no intact file, so that the batches must be asked."""
     path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
-    if not files.exists(path):
-        return None
     try:
         return decode_leader_epochs(files.read(path), path)
+    except FileNotFoundError:
+        return None
     except CorruptData as error:
         logger.warning("Rebuilding leader epochs: %s", error)
         return None

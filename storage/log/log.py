@@ -27,7 +27,6 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import LeaderEpoch, TopicId
 from ..disk.disk_room import DiskRoom
 from ..disk.files import Files
-from ..disk.rules.disk_errors import is_passing
 from .leader_epochs import LeaderEpochs, read_leader_epochs
 from .leftover_files import tidy
 from .offset_index import MAX_RELATIVE_OFFSET
@@ -76,6 +75,7 @@ class Log(ReadableLog):
         producer_id_expiration_ms: int = DEFAULT_PRODUCER_ID_EXPIRATION_MS,
         random: Random | None = None,
         is_identified: bool = False,
+        is_synced_next: bool = False,
         room: DiskRoom | None = None,
     ) -> "Log":
         """Open the log in `directory`, or make an empty one there that begins at `log_start_offset`.
@@ -83,12 +83,13 @@ class Log(ReadableLog):
         `is_clean` tells that the log was ended by `close`; else it is recovered from `recovery_point` on. What is lost
         below that point is told by `damage`. Below `cleaned_end` compaction may have left gaps. `random` is for
         `segment.jitter.ms`. KafkaError INCONSISTENT_TOPIC_ID when the folder is another topic's; `is_identified` tells
-        that it is known to be of `topic_id`. `room` is asked before each append.
+        that it is known to be of `topic_id`, `is_synced_next` that the caller syncs a log that `needs_sync` at once.
+        `room` is asked before each append.
 
         Nothing of a new log is synced: that a partition exists is what the metadata says, its folder may be lost until
         something that was acknowledged is to last in it. The first sync of the log covers the folder and its name too.
         """
-        is_new = not files.exists(directory)
+        is_new = not is_identified and not files.exists(directory)
         if is_new:
             make_folder(files, directory)
         names = [] if is_new else tidy(files, directory)
@@ -126,7 +127,10 @@ class Log(ReadableLog):
                 is_clean = False
         if not is_identified and found is None:
             loaded.is_folder_synced = False
-        return cls(loaded, topic=topic, partition=partition, topic_id=topic_id, room=room)
+        log = cls(loaded, topic=topic, partition=partition, topic_id=topic_id, room=room)
+        if not is_synced_next:
+            log._recovery_point.sync_cut()
+        return log
 
     def identify(self, topic_id: TopicId) -> None:
         """Write down whose log this is when a power loss took that. KafkaError INCONSISTENT_TOPIC_ID."""
@@ -145,6 +149,11 @@ class Log(ReadableLog):
     def unflushed_records(self) -> int:
         """Offsets appended and not known to be synced: what `flush.messages` limits."""
         return self.log_end_offset - self._recovery_point.offset
+
+    @property
+    def needs_sync(self) -> bool:
+        """Whether recovery found, or cut off, what may not be on the disk."""
+        return self.damage is None and (self.unflushed_records > 0 or not self._recovery_point.is_cut_synced)
 
     # Appending
 
@@ -356,14 +365,9 @@ class Log(ReadableLog):
         """Sync everything, waiting."""
         self.flush_to(self.log_end_offset)
 
-    def flush_if_room(self) -> None:
-        """Sync everything, waiting; on a full disk the batches at least, and the recovery point stays."""
-        try:
-            self.flush()
-        except OSError as error:
-            if not is_passing(error):
-                raise
-            self._recovery_point.sync_records(self.log_end_offset)
+    def sync_records(self) -> None:
+        """Sync the batches, waiting, on a disk too full for what the recovery point needs beside them: it stays."""
+        self._recovery_point.sync_records(self.log_end_offset)
 
     def flush_to(self, end_offset: int) -> None:
         for file in self.files_to_sync(end_offset):
@@ -378,16 +382,33 @@ class Log(ReadableLog):
     # Ending
 
     def close(self) -> None:
-        """Write what opening would else have to find out, and let go of the files. `flush` before it syncs the log."""
+        """Write what opening would else have to find out, sync everything, waiting, and let go of the files."""
+        for file in self.files_to_close():
+            file.sync()
+        self.mark_flushed(self.log_end_offset)
+        self.close_files()
+
+    def files_to_close(self) -> Sequence[Syncable]:
+        """Write what opening would else have to find out. What must be synced then, in that order, before
+        `mark_flushed(log_end_offset)` and `close_files`. OSError; CorruptData when an index cannot be made anew.
+        """
+        end_offset = self.log_end_offset
+        indexes: Sequence[Syncable] = ()
         if self.damage is None:
             self.swap.settle()
-            self.producers.end_offset = self.log_end_offset
+            indexes = self._segments.active.indexes_to_sync()
+        # One without a batch has nothing to lose but its folder, which is made anew; so idle ones cost no sync.
+        is_idle = (
+            end_offset == 0
+            and not indexes
+            and (self.damage is not None or self._recovery_point.unwritten_epochs(0) is None)
+        )
+        files = () if is_idle else self._recovery_point.files_to_sync(end_offset, indexes)
+        if self.damage is None:
+            # Its CRC tells whether it is there: it is not synced.
+            self.producers.end_offset = end_offset
             self._snapshots.take(self.producers)
-            self._sync_indexes()
-            epochs = self._recovery_point.unwritten_epochs(self.log_end_offset)
-            if epochs is not None:
-                epochs.sync()
-        self.close_files()
+        return files
 
     def close_files(self) -> None:
         """Let go of the files without writing: for a log directory that failed. The log takes nothing in any more, and

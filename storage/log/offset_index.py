@@ -21,8 +21,8 @@ MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 class OffsetIndex(IndexFile):
     __slots__ = ("_base_offset",)
 
-    def __init__(self, files: Files, path: str, base_offset: int) -> None:
-        super().__init__(files, path, ENTRY)
+    def __init__(self, files: Files, path: str, base_offset: int, *, is_reset: bool = False) -> None:
+        super().__init__(files, path, ENTRY, is_reset=is_reset)
         self._base_offset = base_offset
 
     def is_full(self, max_bytes: int) -> bool:

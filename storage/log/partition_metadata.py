@@ -40,7 +40,10 @@ def decode_partition_metadata(data: bytes, path: str) -> TopicId | None:
 def read_topic_id(files: Files, directory: str) -> TopicId | None:
     """The topic id of a partition's folder, None when it has none. CorruptData."""
     path = f"{directory}/{PARTITION_METADATA}"
-    return decode_partition_metadata(files.read(path), path) if files.exists(path) else None
+    try:
+        return decode_partition_metadata(files.read(path), path)
+    except FileNotFoundError:
+        return None
 
 
 def agree_on_topic_id(

@@ -93,6 +93,8 @@ class LoadedLog:
     next_offset: int = 0
     # Whether a power loss cannot take the folder, or a name in it, any more.
     is_folder_synced: bool = False
+    # Whether it cannot bring back what was cut off the active segment.
+    is_cut_synced: bool = True
     damage: Damage | None = None
     # Segments after the damage: their files stay unread.
     beyond_damage: list[Segment] = field(default_factory=list)
@@ -280,7 +282,7 @@ def _recover(log: LoadedLog, unindexed: list[Segment]) -> None:
     if log.damage is None and (log.segments.active.size_bytes or log.written_epochs):
         # What was cut off, maybe by a process that ended before it could sync that, must not come back in between what
         # is appended from now on. A log that never had anything costs no sync.
-        log.segments.active.file.sync()
+        log.is_cut_synced = False
 
 
 class _NewerEpochError(Exception):

@@ -48,6 +48,7 @@ class RecoveryPoint:
         "_segments",
         "_snapshots",
         "_sync",
+        "is_cut_synced",
         "is_folder_synced",
         "offset",
     )
@@ -62,6 +63,7 @@ class RecoveryPoint:
         *,
         written_epochs: tuple[tuple[LeaderEpoch, int], ...],
         is_folder_synced: bool,
+        is_cut_synced: bool,
     ) -> None:
         self._files = files
         self._segments = segments
@@ -73,25 +75,34 @@ class RecoveryPoint:
         self._epochs_written = written_epochs
         # Whether the folder's name, and the topic id in it, are.
         self.is_folder_synced = is_folder_synced
+        # Whether what recovery has cut off the active segment, or an earlier one did, cannot come back any more.
+        self.is_cut_synced = is_cut_synced
         # The change count up to which the names in the folder are.
         self._names_synced = 0
         self._sync: _Sync | None = None
 
-    def files_to_sync(self, end_offset: int) -> Sequence[Syncable]:
-        """What must be synced before `mark_flushed(end_offset)`. One sync at a time."""
+    def files_to_sync(self, end_offset: int, beside: Sequence[Syncable] = ()) -> Sequence[Syncable]:
+        """What must be synced before `mark_flushed(end_offset)`, in that order: folders after what is in them. One sync
+        at a time. `beside` are other files of the folder, to be synced with their names.
+        """
         segments = self._segments
-        to_sync: list[Syncable] = [*segments.log_files(self.offset, end_offset)]
+        to_sync: list[Syncable] = [*beside, *segments.log_files(self.offset, end_offset)]
+        if not self.is_cut_synced and segments.active.file not in to_sync:
+            to_sync.append(segments.active.file)
         for segment in segments.retired:
             to_sync += segment.index_files()
         taken = tuple(self._snapshots.taken)
         to_sync += (_Snapshot(self._files, self._snapshots.path(offset)) for offset in taken)
         epochs = self.unwritten_epochs(max(end_offset, self.offset))
-        if epochs is not None:
-            to_sync.append(epochs)
         if not self.is_folder_synced:
-            to_sync += self._folder()
-        elif segments.directory_change_count != self._names_synced:
-            to_sync.append(_Directory(self._files, segments.directory))
+            to_sync.append(_PartitionMetadata(self._files, segments.directory))
+        if epochs is not None:
+            # Its own name is synced with it, and so are the others in the folder.
+            to_sync.append(epochs)
+        elif beside or not self.is_folder_synced or segments.directory_change_count != self._names_synced:
+            to_sync.append(FolderSync(self._files, segments.directory))
+        if not self.is_folder_synced:
+            to_sync.append(self._parent())
         self._sync = _Sync(
             end_offset,
             tuple(segments.retired),
@@ -108,7 +119,7 @@ class RecoveryPoint:
             return
         self._sync = None
         self._epochs_written = sync.epochs
-        self.is_folder_synced = True
+        self.is_folder_synced = self.is_cut_synced = True
         self._names_synced = sync.directory_change_count
         self._snapshots.mark_synced(sync.snapshots)
         segments = self._segments
@@ -125,8 +136,15 @@ class RecoveryPoint:
         """
         for file in self._segments.log_files(self.offset, end_offset):
             file.sync()
+        self.sync_cut()
         for item in self._folder():
             item.sync()
+
+    def sync_cut(self) -> None:
+        """Sync what recovery has cut off, waiting."""
+        if not self.is_cut_synced:
+            self._segments.active.file.sync()
+            self.is_cut_synced = True
 
     def forget_folder_sync(self) -> None:
         """partition.metadata was rewritten; without an fsync of the folder a power loss takes the topic id away."""
@@ -151,9 +169,12 @@ class RecoveryPoint:
         directory = self._segments.directory
         return [
             _PartitionMetadata(self._files, directory),
-            _Directory(self._files, directory),
-            _Directory(self._files, directory.rpartition("/")[0]),
+            FolderSync(self._files, directory),
+            self._parent(),
         ]
+
+    def _parent(self) -> "FolderSync":
+        return FolderSync(self._files, self._segments.directory.rpartition("/")[0])
 
     def unwritten_epochs(self, end_offset: int) -> "_LeaderEpochCheckpoint | None":
         """What writes the leader epochs that begin below `end_offset`, unless the file has just these.
@@ -166,15 +187,14 @@ class RecoveryPoint:
         return _LeaderEpochCheckpoint(self._files, self._segments.directory, entries)
 
 
-class _Directory:
-    __slots__ = ("_files", "path")
+class FolderSync(NamedTuple):
+    """Of the names in a folder. Logs of one log directory that have theirs synced have this in common."""
 
-    def __init__(self, files: Files, path: str) -> None:
-        self._files = files
-        self.path = path
+    files: Files
+    path: str
 
     def sync(self) -> None:
-        self._files.sync_directory(self.path)
+        self.files.sync_directory(self.path)
 
 
 class _PartitionMetadata:
@@ -185,7 +205,7 @@ class _PartitionMetadata:
         self.path = f"{directory}/{PARTITION_METADATA}"
 
     def sync(self) -> None:
-        if self._files.exists(self.path):
+        with suppress(FileNotFoundError):
             file = self._files.open(self.path)
             file.sync()
             file.close()
@@ -200,11 +220,10 @@ class _Snapshot:
 
     def sync(self) -> None:
         # It goes with its segment, or when the log is cut.
-        if self._files.exists(self.path):
-            with suppress(FileNotFoundError):
-                file = self._files.open(self.path)
-                file.sync()
-                file.close()
+        with suppress(FileNotFoundError):
+            file = self._files.open(self.path)
+            file.sync()
+            file.close()
 
 
 class _LeaderEpochCheckpoint:

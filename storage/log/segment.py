@@ -8,6 +8,7 @@ import logging
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from ...protocol.batches import NO_TIMESTAMP, BatchHeader, Buffer
@@ -36,6 +37,7 @@ class Segment:
         "_file",
         "_files",
         "_first_timestamp",
+        "_has_changed_indexes",
         "_has_undone_append",
         "_index_interval_bytes",
         "_is_deleted",
@@ -85,6 +87,8 @@ class Segment:
         self._is_index_write_due = False
         # Bytes of an append that failed were cut off again, and a loss of power could take that back.
         self._has_undone_append = False
+        # By more than the batches that are among the recent ones.
+        self._has_changed_indexes = False
         # Of the first batch; None while not read, or empty.
         self._first_timestamp: int | None = None
         # None while not read from the time index.
@@ -252,11 +256,13 @@ class Segment:
             self.file.sync()
             self._has_undone_append = False
         self.write_indexes()
+        self._has_changed_indexes = True
         del self._recent_offsets[:]
         del self._recent_positions[:]
 
     def note_aborted(self, transaction: AbortedTransaction) -> None:
         """The segment has the marker that aborts it."""
+        self._has_changed_indexes = True
         index = self.transaction_index
         index.append(transaction)
         if index.is_write_due:
@@ -286,14 +292,19 @@ class Segment:
                 raise
 
     def sync_indexes(self) -> bool:
-        """Write the indexes in full and sync them, waiting. False, at once, when nothing happened since the log was
-        opened; else some files may just have been made, and their names are not synced."""
-        if not self._recent_offsets and self._offset_index is None and self._time_index is None:
-            return False
-        self.write_indexes()
-        for file in self.index_files():
+        """Sync the indexes in full, waiting. False, at once, when nothing has changed since the log was opened; else
+        files may just have been made, whose names are not synced."""
+        files = self.indexes_to_sync()
+        for file in files:
             file.sync()
-        return True
+        return bool(files)
+
+    def indexes_to_sync(self) -> Sequence[File]:
+        """Write the indexes in full. Their files; none when nothing has changed since the log was opened."""
+        if not self._recent_offsets and not self._has_changed_indexes:
+            return ()
+        self.write_indexes()
+        return self.index_files()
 
     def truncate_to(self, offset: int) -> None:
         """Drop the batches that end at or after `offset`. CorruptData where one before it is not intact."""
@@ -304,6 +315,7 @@ class Segment:
             place = find_damaged_batch(self.file, self.base_offset, offset, self.size_bytes)
             if place is None:
                 raise error from None
+        self._has_changed_indexes = True
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.transaction_index.truncate_to(offset)
@@ -316,6 +328,7 @@ class Segment:
         self.file.truncate(position)
         self.size_bytes = position
         self._bytes_since_index_entry = 0
+        self._has_changed_indexes = True
         del self._recent_offsets[:]
         del self._recent_positions[:]
         self._read_max_timestamp()
@@ -325,12 +338,11 @@ class Segment:
     def reset(self) -> None:
         """Forget what is known of the batches, indexes included: `note_batch` is about to tell it again."""
         self._drop_indexes()
-        for suffix in INDEX_SUFFIXES:
-            path = self.path(suffix)
-            if self._files.exists(path):
-                self._files.remove(path)
-        self._offset_index = OffsetIndex(self._files, self.path(OFFSET_INDEX), self.base_offset)
-        self._time_index = TimeIndex(self._files, self.path(TIME_INDEX), self.base_offset)
+        # Not removed and made anew: ext4 takes a millisecond for a file where thousands have just been removed.
+        self._offset_index = OffsetIndex(self._files, self.path(OFFSET_INDEX), self.base_offset, is_reset=True)
+        self._time_index = TimeIndex(self._files, self.path(TIME_INDEX), self.base_offset, is_reset=True)
+        with suppress(FileNotFoundError):
+            self._files.remove(self.path(TRANSACTION_INDEX))
         self._forget_batches()
 
     def index_files(self) -> list[File]:
@@ -454,6 +466,7 @@ class Segment:
         self.size_bytes = 0
         self._bytes_since_index_entry = 0
         self._is_index_full = False
+        self._has_changed_indexes = True
         self._first_timestamp = None
         self._max_timestamp = NO_TIMESTAMP
         self._max_timestamp_offset = self.base_offset

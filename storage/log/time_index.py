@@ -21,8 +21,8 @@ ENTRY: Final = Struct(">qi")
 class TimeIndex(IndexFile):
     __slots__ = ("_base_offset", "_last_timestamp")
 
-    def __init__(self, files: Files, path: str, base_offset: int) -> None:
-        super().__init__(files, path, ENTRY)
+    def __init__(self, files: Files, path: str, base_offset: int, *, is_reset: bool = False) -> None:
+        super().__init__(files, path, ENTRY, is_reset=is_reset)
         self._base_offset = base_offset
         self._last_timestamp = self.last()[0]
 

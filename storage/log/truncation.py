@@ -90,6 +90,7 @@ class TruncatableLog:
             loaded.recovery_point,
             written_epochs=loaded.written_epochs or (),
             is_folder_synced=loaded.is_folder_synced,
+            is_cut_synced=loaded.is_cut_synced,
         )
         self.config = loaded.config
         self._note_local_start()

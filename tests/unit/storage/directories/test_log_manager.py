@@ -6,12 +6,14 @@ from contextlib import suppress
 from errno import EMFILE, ENFILE, ENOMEM, ENOSPC
 from itertools import product
 from random import Random
+from typing import Any
 from uuid import UUID
 
 import pytest
 from node_disk import NOW_MS, TOPIC_ID, NodeDisk, append, node_disk, open_directories
 from produced_batches import produced
 
+from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.errors import ConfigError, ErrorCode, KafkaError
 from penstock.protocol.ids import TopicId
 from penstock.protocol.records import Record, write_batch
@@ -22,6 +24,7 @@ from penstock.storage.disk.memory_nodes import Operation
 from penstock.storage.disk.rules.disk_errors import ClosedError, leaves_directory_usable
 from penstock.storage.log.log import Log
 from penstock.storage.log.rules.config import LogConfig
+from penstock.storage.log.rules.control_records import write_end_transaction_marker
 
 OTHER_ID = TopicId(UUID("c2698a74-0e10-8d65-9981-c07acf362664"))
 RECOVERY = "recovery-point-offset-checkpoint"
@@ -66,6 +69,121 @@ def test_stop_writes_the_checkpoints_that_kafka_writes() -> None:
             ("planes-0", 1, 2),
         ]
         assert node.manager.directories[0].checkpointed["replication-offset-checkpoint"] == {("flights", 0): 3}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mark_of_a_clean_stop_is_not_there_before_everything_lasts(seed: int) -> None:
+    """Power is lost at each step of a stop. With the mark nothing is read or made anew: all of it must be there."""
+    marked = skip = 0
+    while marked < 2:
+        with node_disk() as node:
+            node.config = LogConfig(index_interval_bytes=0)
+            node.start()
+            fresh, synced = node.log("flights"), node.log("planes")
+            append(fresh, 3)
+            append(synced, 3)
+            synced.flush()
+            append_aborted(synced)
+            node.files.end_process(skip=skip)
+            node.stop()
+            node.files.heal()
+            node.files.crash(Random(seed))
+            is_marked = ".kafka_cleanshutdown" in node.names()
+            node.start()
+            if is_marked:
+                for topic, end_offset in (("flights", 3), ("planes", 5)):
+                    log = node.log(topic)
+                    assert (log.log_end_offset, log.recovery_point, log.damage) == (end_offset, end_offset, None)
+                    assert log.leader_epochs.entries == ((0, 0),)
+                    folder = f"/data/{log.name}/{0:020d}"
+                    assert node.files.size(f"{folder}.index") == 8 * (end_offset - 1)
+                    assert node.files.size(f"{folder}.timeindex") == 12
+                aborted = [one.first_offset for one in node.log("planes").aborted_transactions(0, 5)]
+                assert aborted == [3], f"after {skip} calls"
+            marked += is_marked
+        skip += 1
+    assert skip > 30
+
+
+def append_aborted(log: Log) -> None:
+    """A record of a transaction, and the marker that aborts it."""
+    verification = log.producers.begin_verification(7, 0, 0, has_epoch_bumps=False, now_ms=NOW_MS)
+    batch = write_batch(
+        [Record(0, NOW_MS, b"key", b"value")],
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=0,
+        is_transactional=True,
+    )
+    log.append_as_leader(produced(batch), leader_epoch=0, now_ms=NOW_MS, verification=verification)
+    marker = write_end_transaction_marker(7, 0, is_commit=False, coordinator_epoch=0, now_ms=NOW_MS)
+    log.append_of_coordinator(marker, leader_epoch=0, now_ms=NOW_MS)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_logs_are_opened_by_as_many_jobs_at_once_as_the_config_says(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with node_disk() as node:
+        node.start()
+        for partition in range(400):
+            node.log("flights", partition)
+        node.stop()
+        manager = node.new_manager()
+        manager.set_recovery_threads(threads)
+        open_directories(manager)
+        running: set[asyncio.Future[object]] = set()
+        most = 0
+
+        def run_in_executor(*job: Any) -> Any:
+            nonlocal most
+            future = VirtualLoop.run_in_executor(node.loop, *job)
+            running.add(future)
+            most = max(most, len(running))
+            future.add_done_callback(running.discard)
+            return future
+
+        monkeypatch.setattr(node.loop, "run_in_executor", run_in_executor)
+        node.loop.run(manager.load(node.loop, config_of=lambda _: node.config, is_stray=lambda *_: False))
+        assert sum(1 for _ in manager.logs) == 400
+        assert most == threads
+
+
+def test_stop_syncs_nothing_of_logs_that_took_nothing_in_since_their_last() -> None:
+    with node_disk() as node:
+        node.start()
+        for partition in range(5):
+            append(node.log("flights", partition))
+        node.stop()
+        node.start()
+        append(node.log("flights", 2))
+        before = node.files.operation_counts["sync"] + node.files.operation_counts["sync_directory"]
+        node.stop()
+        after = node.files.operation_counts["sync"] + node.files.operation_counts["sync_directory"]
+        # The log, two indexes and their names; two checkpoints and the mark, each with its name.
+        assert after - before <= 4 + 2 * 3
+
+
+def test_stop_that_cannot_make_an_index_anew_closes_the_other_logs_and_leaves_no_mark() -> None:
+    with node_disk() as node:
+        node.start()
+        append(node.log("flights"), 3)
+        append(node.log("planes"), 3)
+        node.stop()
+        node.start()
+        append(node.log("planes"))
+        node.log("flights").offset_for_timestamp(0, 3)
+        append(node.log("flights"))
+        node.files.fail("write", under="/data/flights-0/00000000000000000000.timeindex", error=ENOSPC, count=None)
+        append(node.log("flights"), timestamp_ms=NOW_MS + 1)
+        node.stop()
+        node.files.heal()
+        assert ".kafka_cleanshutdown" not in node.names()
+        assert node.failures == []
+        node.files.crash(Random(2))
+        node.start()
+        assert node.log("planes").log_end_offset == 4
+        assert node.log("flights").damage is None
 
 
 def test_unreadable_checkpoint_costs_a_recovery_and_no_records() -> None:

@@ -52,9 +52,9 @@ def test_first_sync_covers_folder_and_epochs_and_later_ones_the_log_only(tmp_pat
     assert log.unflushed_records == 1
     assert names(log.files_to_sync(1)) == [
         log_name(0),
-        "leader-epoch-checkpoint",
         "partition.metadata",
-        "events-0",
+        # With its own name those of the folder.
+        "leader-epoch-checkpoint",
         tmp_path.name,
     ]
     log.flush()
