@@ -13,6 +13,7 @@ from ...quorum.links.rules.peer_proof import PeerHello
 from ...storage.compaction.compactor import ExecutorCompactor
 from ...storage.directories.flusher import Flusher
 from ...storage.directories.log_cleaner import LogCleaner, LogCleanerConfig
+from ...storage.directories.log_copier import LogCopier
 from ...storage.directories.log_housekeeping import HousekeepingConfig, LogHousekeeping
 from ...storage.directories.log_manager import LogManager
 from ...storage.directories.log_mover import LogMover
@@ -278,15 +279,24 @@ def wire_broker(
         stable_offset_of=lambda log: log.last_stable_offset(_high_watermark(partitions, log)),
         on_corrupt=scrubber.request,
     )
+    moved = MovedReplicas(partitions, directories.recheck_replica, node_id=config.node_id)
+    copier = LogCopier(
+        logs,
+        files,
+        loop,
+        check=moved.check,
+        bytes_per_s=lambda: float(configs.in_effect.get(MOVE_RATE, math.inf)),
+        steady_clock_ms=runtime.steady_clock_ms,
+        producer_id_expiration_ms=lambda: configs.node_config.producer_id_expiration_ms,
+        random=runtime.random,
+    )
     mover = LogMover(
         logs,
         files,
         loop,
-        MovedReplicas(partitions, directories.recheck_replica, node_id=config.node_id),
+        moved,
+        copier,
         thread_count=config.num_replica_alter_log_dirs_threads,
-        bytes_per_s=lambda: float(configs.in_effect.get(MOVE_RATE, math.inf)),
-        steady_clock_ms=runtime.steady_clock_ms,
-        producer_id_expiration_ms=lambda: configs.node_config.producer_id_expiration_ms,
         random=runtime.random,
     )
     telemetry = ClientTelemetry(loop, runtime.monotonic_ms, telemetry_max_bytes=config.telemetry_max_bytes)

@@ -18,7 +18,6 @@ first served; those that are announced go on beside them.
 
 import asyncio
 import logging
-from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 from typing import Final, Protocol
@@ -52,9 +51,6 @@ class Replicas(ReplicaLogs, Protocol):
     def is_assigned(self, key: TopicPartition, directory_id: UUID) -> bool:
         """Whether the controller has noted that it is there."""
 
-    def check(self, log: Log, offset: int, size_bytes: int) -> None:
-        """It could not be copied from `offset` on: see whether it is damaged."""
-
 
 class LogMover:
     def __init__(
@@ -63,32 +59,18 @@ class LogMover:
         files: Files,
         loop: asyncio.AbstractEventLoop,
         replicas: Replicas,
+        copier: LogCopier,
         *,
         thread_count: int,
-        bytes_per_s: Callable[[], float],
-        steady_clock_ms: Callable[[], int],
-        producer_id_expiration_ms: Callable[[], int],
         random: Random,
     ) -> None:
-        """`thread_count` is `num.replica.alter.log.dirs.threads`: so many logs are copied at a time.
-
-        `bytes_per_s` is `replica.alter.log.dirs.io.max.bytes.per.second`, for all moves together.
-        """
+        """`thread_count` is `num.replica.alter.log.dirs.threads`: so many logs are copied at a time."""
         self._manager = manager
         self._files = files
         self._loop = loop
         self._replicas = replicas
-        self._copier = LogCopier(
-            manager,
-            files,
-            loop,
-            check=replicas.check,
-            bytes_per_s=bytes_per_s,
-            steady_clock_ms=steady_clock_ms,
-            producer_id_expiration_ms=producer_id_expiration_ms,
-            random=random,
-        )
-        self._takeover = Takeover(manager, files, loop, self._copier, replicas)
+        self._copier = copier
+        self._takeover = Takeover(manager, files, loop, copier, replicas)
         self._random = random
         # First come, first served.
         self._turns = asyncio.Semaphore(thread_count)

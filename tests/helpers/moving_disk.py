@@ -15,6 +15,7 @@ from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.ids import TopicId
 from penstock.protocol.records import Record, read_records, write_batch
+from penstock.storage.directories.log_copier import LogCopier
 from penstock.storage.directories.log_mover import LogMover
 from penstock.storage.directories.rules.checkpoints import TopicPartition
 from penstock.storage.log.log import Log
@@ -52,15 +53,23 @@ class MovingDisk:
         disk.manager = disk.new_manager()
         open_directories(disk.manager, "cluster")
         self.load()
+        copier = LogCopier(
+            disk.manager,
+            disk.files,
+            self.loop,
+            check=self.check,
+            bytes_per_s=lambda: self.rate,
+            steady_clock_ms=lambda: disk.now_ms,
+            producer_id_expiration_ms=lambda: 1 << 40,
+            random=self.random,
+        )
         self.mover = LogMover(
             disk.manager,
             disk.files,
             self.loop,
             self,
+            copier,
             thread_count=self.thread_count,
-            bytes_per_s=lambda: self.rate,
-            steady_clock_ms=lambda: disk.now_ms,
-            producer_id_expiration_ms=lambda: 1 << 40,
             random=self.random,
         )
         self._task = self.loop.create_task(self.mover.run())
