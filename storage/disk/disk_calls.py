@@ -35,10 +35,7 @@ def write_file(path: str, data: bytes, *, is_synced: bool) -> None:
     try:
         write_all(descriptor, (data,), 0)
         if is_synced:
-            try:
-                os.fsync(descriptor)
-            except OSError as error:
-                raise failed_sync(path, error) from error
+            _sync(descriptor, path)
     finally:
         os.close(descriptor)
 
@@ -84,11 +81,16 @@ def allocate_file(path: str, size: int) -> None:
 def sync_directory(path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
+        _sync(descriptor, path)
+    finally:
+        os.close(descriptor)
+
+
+def _sync(descriptor: int, path: str) -> None:
+    try:
         os.fsync(descriptor)
     except OSError as error:
         raise failed_sync(path, error) from error
-    finally:
-        os.close(descriptor)
 
 
 def _full_sync_of_platform() -> Callable[[int], Any]:
