@@ -280,7 +280,11 @@ class LogCleaner:
     def _give_up(self, log: Log, error: OSError | CorruptData | WorkerEnded) -> None:
         if not self._is_present(log):
             return
-        if isinstance(error, OSError):
+        # A file that is gone from its folder is damage of this log; without the folder it is the directory's.
+        is_damage = isinstance(error, CorruptData) or (
+            isinstance(error, FileNotFoundError) and self._files.exists(log.directory)
+        )
+        if isinstance(error, OSError) and not is_damage:
             self._manager.on_error(log.directory, error)
             if is_passing(error):
                 return
@@ -292,7 +296,7 @@ class LogCleaner:
             del self._ended_workers[log]
         self._uncleanable[log] = str(error)
         logger.error("Uncleanable log: partition=%s reason=%s", log.name, error)
-        if isinstance(error, CorruptData):
+        if is_damage:
             self._on_corrupt(log)
 
     def retry(self, log: Log) -> None:

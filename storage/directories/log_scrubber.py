@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from itertools import takewhile
 
 from ...protocol.errors import CorruptData
 from ..log.log import Log
@@ -101,13 +102,16 @@ class LogScrubber:
             await self.scrub(log)
 
     async def scrub(self, log: Log) -> None:
-        segments = {segment.base_offset: segment for segment in log.written_segments}
+        # One that has just been compacted and has not its own name yet, and those behind it, have their turn next time.
+        written = log.written_segments
+        named = list(takewhile(lambda segment: not segment.name_suffix, written))
+        segments = {segment.base_offset: segment for segment in named}
         if not segments or log.damage is not None or not self._is_present(log):
             return
         job = ScrubJob(
             directory=log.directory,
             segments=tuple(ClosedSegment(one.base_offset, one.size_bytes) for one in segments.values()),
-            end_offset=log.log_end_offset,
+            end_offset=log.log_end_offset if len(named) == len(written) else written[len(named)].base_offset,
             log_start_offset=log.log_start_offset,
             leader_epochs=log.leader_epochs.entries,
             index_interval_bytes=log.config.index_interval_bytes,

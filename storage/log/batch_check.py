@@ -21,10 +21,11 @@ def check_batches(
 
     Unless the log `may_have_gaps`, a segment reaches up to the next one.
     BadBatch at the first batch that is not whole and in order, or has not its CRC and the leader epoch that is known;
-    CorruptData, OSError. An index that leads astray is made anew.
+    CorruptData, OSError; FileNotFoundError when the segment has lost its file. An index that leads astray is made anew.
     """
     slot = segments.slot_of(offset)
     segment = segments[slot]
+    segment.check_name()
     end_offset = log_end_offset if slot + 1 == len(segments) else segments[slot + 1].base_offset
     position = segment.offset_index.lookup(offset)
     reached = offset if may_have_gaps else end_offset

@@ -26,6 +26,7 @@ no other file has the producers in it.
 import logging
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from struct import Struct
 from struct import error as struct_error
 from typing import Final, NamedTuple
@@ -212,19 +213,19 @@ class ProducerSnapshots:
 
     def sync(self, offset: int) -> bool:
         """Sync the one at `offset`, and the folder, waiting. False without an intact one. OSError."""
-        if offset in self._synced:
-            return True
         if offset not in self.offsets:
             return False
         path = self.path(offset)
-        if offset not in self._taken:
-            # Of an earlier process, which may have lost power before it could sync it.
-            try:
-                if not is_intact(self._files.read(path)):
-                    self.remove(offset)
-                    return False
-            except ReadError:
-                return False
+        # One of an earlier process may have lost power before it could sync it, and any may be damaged since.
+        try:
+            is_whole = self._files.exists(path) and (offset in self._taken or is_intact(self._files.read(path)))
+        except ReadError:
+            return False
+        if not is_whole:
+            self.remove(offset)
+            return False
+        if offset in self._synced:
+            return True
         file = self._files.open(path)
         file.sync()
         file.close()
@@ -282,11 +283,11 @@ class ProducerSnapshots:
         state.clear(start_offset)
 
     def _read(self, offset: int) -> ProducerSnapshot | None:
-        """None when it is corrupt. OSError."""
+        """None when it is corrupt or gone. OSError."""
         path = self.path(offset)
         try:
             return decode_snapshot(self._files.read(path), path)
-        except CorruptData as error:
+        except (CorruptData, FileNotFoundError) as error:
             logger.warning("Removing damaged producer snapshot: %s", error)
             return None
 
@@ -305,7 +306,9 @@ class ProducerSnapshots:
             self._synced.discard(offset)
             if offset in self._taken:
                 self._taken.remove(offset)
-            self._files.remove(self.path(offset))
+            # One that the disk has lost is no reason to keep what is deleted, or to give the directory up.
+            with suppress(FileNotFoundError):
+                self._files.remove(self.path(offset))
 
     def remove_above(self, end_offset: int) -> None:
         for offset in [offset for offset in self.offsets if offset > end_offset]:

@@ -126,8 +126,9 @@ class ReadableLog(TruncatableLog):
         # Recovery on a full disk leaves them there.
         segment.write_indexes()
         paths = {suffix: segment.path(suffix) for suffix in INDEX_SUFFIXES if self._files.exists(segment.path(suffix))}
-        if end_offset in self._snapshots.offsets:
-            paths[PRODUCER_SNAPSHOT] = self._snapshots.path(end_offset)
+        snapshot = self._snapshots.path(end_offset)
+        if end_offset in self._snapshots.offsets and self._files.exists(snapshot):
+            paths[PRODUCER_SNAPSHOT] = snapshot
         return paths
 
     def segment_end_offset(self, segment: Segment) -> int:

@@ -9,6 +9,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from errno import ENOENT
 from typing import Final
 
 from ...protocol.batches import NO_TIMESTAMP, BatchHeader, Buffer
@@ -380,6 +381,13 @@ class Segment:
         """The folder was renamed."""
         self.close()
         self.directory = directory
+
+    def check_name(self) -> None:
+        """FileNotFoundError when the disk has no such log file any more: who has it open reads on, the next start finds
+        nothing."""
+        path = self.path(LOG)
+        if self.size_bytes and not self._files.exists(path):
+            raise FileNotFoundError(ENOENT, "The file of the segment is gone", path)
 
     def path(self, suffix: str) -> str:
         return segment_file(self.directory, self.base_offset, suffix) + self.name_suffix

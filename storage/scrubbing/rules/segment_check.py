@@ -91,7 +91,8 @@ class Transactions:
     def add(self, header: BatchHeader, marker: EndTransactionMarker | None) -> None:
         producer_id = header.producer_id
         if not header.is_control:
-            if header.is_transactional:
+            # Compaction leaves the header of a producer's last batch, of which no record is there.
+            if header.is_transactional and header.record_count:
                 self._open.setdefault(producer_id, header.base_offset)
             return
         if marker is None:

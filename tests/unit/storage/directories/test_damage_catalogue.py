@@ -399,6 +399,52 @@ def test_an_index_that_leads_astray_is_made_anew_by_the_read_that_it_misleads(ca
         assert "Rebuilding damaged index" in caplog.text
 
 
+def test_a_log_file_that_is_gone_is_found_though_it_is_open_and_its_records_are_read_on() -> None:
+    with world() as it:
+        log = it.disk.log("events")
+        write(log)
+        truth = Truth.of(log)
+        base = it.bases[2]
+        it.disk.files.remove(f"{FOLDER}/{base:020d}.log")
+        it.scrub()
+        assert it.told == [base]
+        assert all(readable(log, offset) == batch for offset, batch in truth.batches.items())
+
+
+def test_a_segment_that_was_compacted_and_has_not_its_name_yet_is_left_to_the_next_round() -> None:
+    with world() as it:
+        log = it.disk.log("events")
+        write(log)
+        segment = log.inactive_segments[2]
+        paths = {suffix: segment.path(suffix) for suffix in (".log", ".index", ".timeindex")}
+        for path in paths.values():
+            it.disk.files.rename(path, f"{path}.swap")
+        segment.renamed_to(".swap")
+        it.scrub()
+        assert (it.scrubber.figures.segment_count, it.told, dict(it.scrubber.figures.findings)) == (2, [], {})
+        for path in paths.values():
+            it.disk.files.rename(f"{path}.swap", path)
+        segment.renamed_to("")
+        it.scrub()
+        assert (it.scrubber.figures.segment_count, it.told) == (2 + len(it.bases), [])
+
+
+def test_a_producer_snapshot_that_is_gone_is_made_anew_when_what_is_before_it_is_deleted() -> None:
+    with world() as it:
+        log = it.disk.log("events")
+        write(log)
+        known = [one.last_offset for one in log.producers.entries[7].batches]
+        snapshot = f"{FOLDER}/{it.bases[1]:020d}.snapshot"
+        whole = it.disk.files.read(snapshot)
+        it.disk.files.remove(snapshot)
+        log.increment_log_start_offset(it.bases[1])
+        assert log.delete_old_segments(log.log_end_offset, NOW_MS) == 1
+        assert it.disk.files.read(snapshot) == whole
+        it.disk.stop()
+        it.restart(is_clean=True)
+        assert [one.last_offset for one in it.log.producers.entries[7].batches] == known
+
+
 def test_what_is_whole_is_read_once_and_changed_by_nothing() -> None:
     with world() as it:
         log = it.disk.log("events")

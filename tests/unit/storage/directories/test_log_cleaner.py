@@ -153,6 +153,17 @@ def test_what_is_young_or_not_stable_is_left_alone() -> None:
         assert not it.clean()
 
 
+def test_a_segment_whose_file_is_gone_is_damage_of_its_log_and_not_of_the_directory() -> None:
+    with fixture() as it:
+        log = it.disk.log("table")
+        write(log, "a")
+        it.disk.files.remove(log.inactive_segments[1].path(".log"))
+        it.clean()
+        assert list(it.cleaner.uncleanable) == ["table-0"]
+        assert it.corrupt == [log]
+        assert it.disk.manager.directories[0].error is None
+
+
 def test_only_compacted_topics_are_compacted() -> None:
     with fixture() as it:
         log = it.disk.log("events")

@@ -100,7 +100,9 @@ def test_file_is_kafkas_checkpoint() -> None:
     assert decode_leader_epochs(b"0\n0\n", "f") == ()
 
 
-@pytest.mark.parametrize("data", [b"", b"0\n", b"1\n0\n", b"0\n2\n1 1\n", b"0\n1\nx 1\n", b"\xff\n0\n"])
+@pytest.mark.parametrize(
+    "data", [b"", b"0\n", b"1\n0\n", b"0\n2\n1 1\n", b"0\n1\nx 1\n", b"\xff\n0\n", b"0\n1\n7 12", b"0\n0"]
+)
 def test_broken_file_is_corrupt(data: bytes) -> None:
     with pytest.raises(CorruptData):
         decode_leader_epochs(data, "f")

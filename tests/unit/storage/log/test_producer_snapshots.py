@@ -160,6 +160,43 @@ def test_a_snapshot_without_a_tail_is_passed_over_where_the_batches_say_more(tmp
     assert snapshots.offsets == [10]
 
 
+@pytest.mark.parametrize("damage", [b"torn", None], ids=["damaged", "gone"])
+def test_a_snapshot_that_was_synced_and_is_damaged_since_is_not_taken_for_the_record_of_its_producers(
+    damage: bytes | None, tmp_path: Path
+) -> None:
+    """Before the segments below it are deleted: then it is the only one."""
+    snapshots = ProducerSnapshots(DiskFiles(), str(tmp_path), [])
+    producers = state(one=entry(1))
+    for offset in (5, 10):
+        producers.end_offset = offset
+        snapshots.take(producers)
+        assert snapshots.sync(offset)
+    path = tmp_path / "00000000000000000010.snapshot"
+    assert snapshots.sync(10)
+    path.unlink()
+    if damage is not None:
+        path.write_bytes(damage)
+    assert not snapshots.sync(10)
+    assert snapshots.offsets == [5]
+    snapshots.take(producers)
+    assert snapshots.sync(10)
+
+
+def test_a_snapshot_that_is_gone_is_passed_over_and_removed(tmp_path: Path) -> None:
+    snapshots = ProducerSnapshots(DiskFiles(), str(tmp_path), [])
+    producers = state(one=entry(1))
+    for offset in (5, 10, 15):
+        producers.end_offset = offset
+        snapshots.take(producers)
+    for offset in (10, 15):
+        (tmp_path / f"{offset:020}.snapshot").unlink()
+    snapshots.remove(15)
+    loaded = state()
+    snapshots.load_latest(loaded, start_offset=0, end_offset=20, now_ms=2000)
+    assert loaded.end_offset == 5
+    assert snapshots.offsets == [5]
+
+
 def test_strays_go_but_for_that_of_the_last_stop(tmp_path: Path) -> None:
     snapshots = ProducerSnapshots(DiskFiles(), str(tmp_path), [])
     producers = state()
