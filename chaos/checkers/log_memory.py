@@ -11,7 +11,7 @@ Of the transaction index (`.txnindex`) each entry is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -89,13 +89,20 @@ def read_transaction_index(files: Iterable[bytes]) -> list[AbortedRange]:
 
 
 def judge_memory(
-    log: PlainLog, remembered: LogMemory, *, start_offset: int, end_offset: int, is_compacted: bool = False
+    log: PlainLog,
+    remembered: LogMemory,
+    *,
+    start_offset: int,
+    end_offset: int,
+    is_compacted: bool = False,
+    was_appended: Callable[[RememberedBatch], bool] = lambda _: False,
 ) -> Iterator[str]:
     """Of a log that begins at `start_offset`, maybe behind its first batch, and ends at `end_offset`. Yields sentences.
 
     What lay before the first batch is deleted: of that a replica may remember more than the files say. So it is with
     what `is_compacted`: the last batch of a producer stays there, the first of each leader epoch, and the
-    transactions of what stays.
+    transactions of what stays. Where such a log was cut, the last batch of a producer may be one that was compacted
+    when it was not the last: `was_appended` tells whether there was such a one.
     """
     if log.batches and log.end_offset < end_offset:
         yield f"its batches end at {log.end_offset}, before {end_offset}{f': {log.stopped}' if log.stopped else ''}"
@@ -104,7 +111,7 @@ def judge_memory(
     first_offset = end_offset if log.start_offset is None else log.start_offset
     yield from _judge_epochs(told.leader_epochs, remembered.leader_epochs, start_offset, end_offset)
     if is_compacted:
-        yield from _judge_producers_of_compacted(told, remembered)
+        yield from _judge_producers_of_compacted(told, remembered, end_offset, was_appended)
         return
     yield from _judge_producers(told.producers, remembered.producers, first_offset)
     if told.aborted is not None and remembered.aborted is not None:
@@ -121,13 +128,19 @@ def judge_memory(
                 yield f"its transaction index has {stray}, which its batches have not"
 
 
-def _judge_producers_of_compacted(told: LogMemory, remembered: LogMemory) -> Iterator[str]:
+def _judge_producers_of_compacted(
+    told: LogMemory, remembered: LogMemory, end_offset: int, was_appended: Callable[[RememberedBatch], bool]
+) -> Iterator[str]:
     for producer_id in sorted(told.producers.keys() | remembered.producers.keys()):
         ours, one = told.producers.get(producer_id), remembered.producers.get(producer_id)
         if one is None:
             yield f"it has forgotten producer {producer_id}, of which its batches say {ours}"
             continue
         last_told = ours.batches[-1:] if ours is not None else ()
+        last = one.batches[-1] if one.batches else None
+        told_end = last_told[0].last_offset if last_told else -1
+        if last is not None and told_end < last.last_offset < end_offset and was_appended(last):
+            continue
         if one.batches[-1:] != last_told or (ours is not None and ours.open_since != one.open_since):
             yield f"it remembers {one} of producer {producer_id}, but its batches say {ours}"
     for missing in sorted(set(told.aborted or ()) - set(remembered.aborted or ())):

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from . import (
+    damage_mutants,
     drain_mutants,
     group_mutants,
     line_mutants,
@@ -88,6 +89,10 @@ _OF_MOVES: Final = {
     "cut-not-copied": Form(f"{_PLAIN} moves --log-dirs 2", r"Moved: |LogMatching: |StrongIsr: |Committed: "),
     "safe-before-its-name": Form(f"{_PLAIN} moves --log-dirs 2", r"Synced: node \d has not synced "),
 }
+_OF_DAMAGE: Final = {
+    "findings-come-to-nothing": Form(f"{_PLAIN} damage", r"Damaged: \S+ of node \d is not made good"),
+    "damage-is-copied-to-the-tier": Form(f"--tiers {_PLAIN} damage", r"the tier's copy \S+ is no log: "),
+}
 _OF_LINES: Final = {
     "shrink-counts-when-proposed": Form(f"{_PLAIN} faults", r"MaximalIsr: "),
     "own-epoch-ignored": Form(f"{_PLAIN} elections", r"Uncut: |not live after healing"),
@@ -155,7 +160,7 @@ _OF_THE_QUORUM: Final = {
 }
 FORMS: Final[Mapping[str, Form]] = MappingProxyType(
     {
-        **_OF_REPLICATION, **_OF_GROUPS, **_OF_TRANSACTIONS, **_OF_DRAINS, **_OF_MOVES, **_OF_LINES,
+        **_OF_REPLICATION, **_OF_GROUPS, **_OF_TRANSACTIONS, **_OF_DRAINS, **_OF_MOVES, **_OF_DAMAGE, **_OF_LINES,
         **_OF_SPECIFICATIONS, **_OF_REPORTS, **_OF_THE_QUORUM,
     }
 )  # fmt: skip
@@ -258,6 +263,7 @@ BUGS: Final[Mapping[str, str]] = MappingProxyType(
         **transaction_mutants.BUGS,
         **drain_mutants.BUGS,
         **move_mutants.BUGS,
+        **damage_mutants.BUGS,
         **line_mutants.BUGS,
         **specification_mutants.BUGS,
         **reported_mutants.BUGS,

@@ -5,6 +5,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from . import (
+    damage_mutants,
     drain_mutants,
     group_mutants,
     line_mutants,
@@ -22,6 +23,7 @@ _MUTANTS: Final = (
     *line_mutants.MUTANTS,
     *drain_mutants.MUTANTS,
     *move_mutants.MUTANTS,
+    *damage_mutants.MUTANTS,
     *specification_mutants.MUTANTS,
     *reported_mutants.MUTANTS,
 )

@@ -107,6 +107,14 @@ class MemoryFiles:
         """The disk returns something else than was written."""
         self._file(path).data[position] ^= 1 << bit
 
+    def damage(self, path: str, data: bytes | None) -> None:
+        """The disk has `data` in the place of what was written; None: it has lost the file."""
+        file = self._file(path)
+        if data is not None:
+            file.damage(data)
+        elif file.parent is not None:
+            file.parent.change(file.name, None)
+
     def look(self, path: str) -> bytearray | None:
         """The file's bytes as a process would read them now, for judges: not counted as a call, and it cannot fail."""
         node = self._find(path)

@@ -164,6 +164,11 @@ class MemoryFile:
         """Whether no loss of power changes the first `size` bytes, but for those whose sync failed."""
         return not any(change.state is _State.UNSYNCED and change.position < size for change in self._changes)
 
+    def damage(self, data: bytes) -> None:
+        """The disk has this now, and keeps it. A process that has the file open knows nothing of it."""
+        self.data[:] = data
+        self._changes.clear()
+
     def close(self) -> None:
         """There is no descriptor to give back."""
 

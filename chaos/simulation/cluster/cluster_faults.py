@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
+from .damage_faults import DamageFaults
 from .disk_faults import DISK_FAULTS, DiskFaults, DiskLosses
 from .link_faults import LinkFaults
 from .loop import SimulatedLoop
 from .machine import Machine
 from .network import Network
 from .process import KERNEL, Process
-from .profiles import Profile
+from .profiles import DAMAGE, Profile
 from .simulated_tier import SimulatedTier
 from .tier_faults import TierFaults
 
@@ -47,11 +48,13 @@ class ClusterFaults:
         has_offline_directory: Callable[[Process], bool],
         on_crash_of_all: Callable[[], None],
         tier: SimulatedTier | None = None,
+        is_compacted: Callable[[str], bool] | None = None,
     ) -> None:
         """`is_whole` says whether every replica is in sync, `has_caught_up` whether each of one node is that may lead,
         `is_flushed` that only what is synced is acknowledged, and `counts` whether a node is one of those that
         committed records have to be on, `may_count` whether it may be one without any other node knowing it yet.
-        `on_crash_of_all` is called while no process runs."""
+        `on_crash_of_all` is called while no process runs. `is_compacted` tells it of a topic; without it no file is
+        damaged."""
         self.counts: Counter[str] = Counter()
         self._machines = machines
         self._clients = tuple(clients)
@@ -80,6 +83,12 @@ class ClusterFaults:
             network=network, random=random, is_whole=is_whole, may_lose_data=self._may_lose_data,
         )  # fmt: skip
         self._tier = None if tier is None else TierFaults(self, tier)
+        self._damage = None
+        if is_compacted is not None and any(profile.weight(kind) for kind in DAMAGE):
+            self._damage = DamageFaults(
+                self, losses, machines,
+                random=random, is_whole=is_whole, may_lose_data=self._may_lose_data, is_compacted=is_compacted,
+            )  # fmt: skip
         links = LinkFaults(self, machines, clients, network=network, random=random, leaders=leaders)
         # With the kind of each (see `profiles.py`), and the chance at each step. What mends has none.
         self._actions: tuple[tuple[str | None, float, Callable[[], None]], ...] = (
@@ -106,6 +115,7 @@ class ClusterFaults:
             ("emptied-disk", 0.008, disks.swap),
             ("emptied-directory", 0.012, disks.empty_directory),
             *(() if self._tier is None else self._tier.actions),
+            *(() if self._damage is None else self._damage.actions),
         )
 
     @property
@@ -118,8 +128,9 @@ class ClusterFaults:
         return any(self.counts[what] for what in DISK_FAULTS)
 
     def step(self) -> None:
-        if (self._losses.lost or self._losses.unreadable or self._losses.folders) and self._is_whole():
-            self._losses.clear()
+        losses = self._losses
+        if (losses.lost or losses.unreadable or losses.folders) and self.damaged_node is None and self._is_whole():
+            losses.clear()
         for kind, chance, action in self._actions:
             if self._random.random() < chance * (1.0 if kind is None else self._profile.weight(kind)):
                 action()
@@ -165,8 +176,13 @@ class ClusterFaults:
 
     @property
     def is_settled(self) -> bool:
-        """No node is to be restarted any more."""
-        return not self._to_restart
+        """No node is to be restarted any more, and no file is damaged."""
+        return not self._to_restart and self.damaged_node is None
+
+    @property
+    def damaged_node(self) -> int | None:
+        """The node of which a file is damaged and not made good yet."""
+        return None if self._damage is None else self._damage.damaged_node
 
     def keep_up(self) -> None:
         # Until those that lost data have it again, a node that stops leaves the ISR to them.

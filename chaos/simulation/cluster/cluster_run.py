@@ -19,6 +19,7 @@ from .cluster_operator import Operator
 from .cluster_result import ClusterRun
 from .cluster_settings import DAY_MS, SEGMENT_BYTES, ClusterSettings
 from .cluster_state import OFFSETS_TOPIC, ClusterState
+from .damage_watch import DamageWatch
 from .delays import Delays
 from .directory_mover import DirectoryMover
 from .drain_watch import DrainWatch, differing_events
@@ -69,6 +70,7 @@ class _Simulation:
         self._settings = settings = ClusterSettings(seed, shape, random)
         self._watch: FencingWatch | None = None
         self._drains = DrainWatch(lambda: self._judge.image)
+        self._damage: DamageWatch | None = None
         ids = shape.node_ids
         self._tier = SimulatedTier(Random(f"tier {seed}")) if shape.has_tiers else None
         self._machines = {
@@ -196,7 +198,7 @@ class _Simulation:
             is_replicated=self._shape.replication_factor > 1, counts=state.counts, may_count=state.may_count,
             leaders=state.leaders, profile=self._shape.profile,
             active_controller=lambda: self._log.active_controller, on_crash_of_all=self._on_crash_of_all,
-            tier=self._tier,
+            tier=self._tier, is_compacted=self._is_compacted,
             has_offline_directory=lambda process: process.name in self._log.directory_losers,
         )  # fmt: skip
         ambushes = Ambushes(
@@ -213,6 +215,7 @@ class _Simulation:
             self._machines.values(), network=self._network, session_ms=self._settings.session_ms,
             image=lambda: self._judge.image, now_s=self._loop.time, is_held_up=lambda: ambushes.is_under_way,
         )  # fmt: skip
+        damage = self._damage = DamageWatch(self._machines.values(), now_s=self._loop.time)
         self._loop.after_turn = after_turn
         ambushes.begin()
         delays.begin()
@@ -220,6 +223,7 @@ class _Simulation:
         while self._loop.time() < end_s and not self._all_violations():
             self._loop.run_for(self._random.uniform(0, 2 * _STEP_S))
             watch.look()
+            damage.look()
             self._drains.look()
             if not ambushes.is_alone:
                 faults.step()
@@ -227,6 +231,7 @@ class _Simulation:
         ambushes.end()
         delays.end()
         faults.heal_all()
+        damage.is_healed = True
         operator.is_stopping = mover.is_stopping = clients.zombies.is_over = True
         settling = [
             operator.process.run(lambda: self._loop.create_task(operator.settle())),
@@ -248,6 +253,7 @@ class _Simulation:
         )
         if not is_live:
             self._trace(f"not live: {state.what_is_missing()}")
+            self._trace(f"not live: node with a damaged file: {faults.damaged_node}")
             self._trace(f"not live: moves: {self._files.unfinished_moves(clients.places())}")
             counts = [count - old for count, old in zip(clients.acknowledged_counts(), before, strict=True)]
             transactions = clients.commit_counts()
@@ -395,6 +401,8 @@ class _Simulation:
             if self._loop.time() > end_s or self._all_violations():
                 return False
             self._drains.look()
+            if self._damage is not None:
+                self._damage.look()
             if each_step is not None:
                 each_step()
             self._loop.run_for(_STEP_S)
@@ -406,6 +414,7 @@ class _Simulation:
         return [
             *self._judge.violations, *self._clients.violations,
             *(() if self._watch is None else self._watch.violations), *self._drains.violations, *self._uncut(),
+            *(() if self._damage is None else self._damage.violations),
             *(() if self._tier is None else self._tier.violations), *self._violations,
         ]  # fmt: skip
 

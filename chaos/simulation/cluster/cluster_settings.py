@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Final
 
+from .profiles import DAMAGE
 from .shapes import Shape
 from .transactional_load import SETTINGS as TRANSACTION_SETTINGS
 
@@ -24,6 +25,7 @@ _TIER_SETTINGS: Final[Mapping[str, str]] = {
 class ClusterSettings:
     def __init__(self, seed: int, shape: Shape, random: Random) -> None:
         self._has_transactions = shape.has_transactions
+        self._has_damage = any(shape.profile.weight(kind) for kind in DAMAGE)
         # Only what is synced is acknowledged, or else no more replicas lose power than may.
         self.is_flushed = len(shape.node_ids) == 1 or random.random() < 0.5
         self.request_timeout_ms = random.choice((3_000, 10_000))
@@ -57,6 +59,7 @@ class ClusterSettings:
             **groups,
             **cleaning,
             **(_TIER_SETTINGS if shape.has_tiers else {}),
+            **({"log.scrub.interval.ms": "500"} if self._has_damage else {}),
             "broker.session.timeout.ms": str(self.session_ms),
             "broker.heartbeat.interval.ms": str(self.session_ms // 4),
             "replica.lag.time.max.ms": str(random.choice((1_000, 3_000, 10_000))),
@@ -95,6 +98,9 @@ class ClusterSettings:
             SEGMENT_BYTES: str(random.choice((2_000, 10_000, 1_000_000))),
             "file.delete.delay.ms": str(random.choice((0, 1_000))),
         }
+        if self._has_damage:
+            # Only segments that are closed are damaged.
+            configs[SEGMENT_BYTES] = str(random.choice((1_000, 2_000, 4_000)))
         if has_retention:
             configs["retention.bytes"] = "10000"
         if self.is_flushed:

@@ -12,6 +12,7 @@ from ....broker.node.server import Node
 from ....protocol.errors import ConfigError
 from ....storage.disk.memory_files import MemoryFiles
 from ....storage.tiers.rules.tier_store import OpenTier, TierStore
+from .damaged_file import DamagedFile
 from .loop import SimulatedLoop
 from .network import Network
 from .process import Process
@@ -63,6 +64,7 @@ class Machine:
         self.is_failure_expected = False
         self.clock_offset_ms = 0
         self.start_count = 0
+        self._damaged_file: DamagedFile | None = None
         self._loop = loop
         self._network = network
         self._wall_clock_ms = wall_clock_ms
@@ -214,6 +216,47 @@ class Machine:
         self.clock_offset_ms = offset_ms
         if self.process is not None:
             self.process.clock_offset_ms = offset_ms
+
+    def damage(self, path: str, found: bytes | None, *, is_read_at_start: bool) -> None:
+        """A file is another one on the disk than the node wrote, or gone. `is_read_at_start`: by nothing else."""
+        written = bytes(self.files.look(path) or b"")
+        self._damaged_file = DamagedFile(
+            path=path, written=written, found=found,
+            good_from_start=self.start_count + 1 if is_read_at_start else None,
+        )  # fmt: skip
+        self.files.damage(path, found)
+
+    @property
+    def damaged_file(self) -> DamagedFile | None:
+        """The file that is not as the node wrote it, until it is made good."""
+        file = self._damaged_file
+        if file is None:
+            return None
+        if file.good_from_start is None:
+            is_good = file.is_made_good(self.files)
+        else:
+            is_good = self.is_ready and self.start_count >= file.good_from_start
+        if is_good:
+            self._trace(f"made good {self.node_id} {file.path}")
+            self._damaged_file = None
+        return self._damaged_file
+
+    def is_damaged_in(self, folder: str) -> bool:
+        """Whether that file is in this folder."""
+        file = self.damaged_file
+        return file is not None and file.folder == folder
+
+    def written(self, path: str) -> bytes | bytearray | None:
+        """A file's bytes as the node wrote them, whatever its disk has made of them: for judges."""
+        file = self.damaged_file
+        return file.written if file is not None and file.path == path else self.files.look(path)
+
+    def is_safe(self, path: str, size: int, *, is_folder_renamed: bool = False) -> bool:
+        """`MemoryFiles.is_safe` of the file as the node wrote it."""
+        file = self.damaged_file
+        if file is not None and file.path == path:
+            return True
+        return self.files.is_safe(path, size, is_folder_renamed=is_folder_renamed)
 
     def empty_directory(self, path: str) -> None:
         """Give the machine, whose process is down, an empty disk for one of its log directories."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ....storage.disk.memory_files import MemoryFiles
 from ....storage.log.log import Log
@@ -17,9 +17,15 @@ _NO_SEQUENCE = -1
 
 
 def look_at_memory(
-    log: Log, files: MemoryFiles, *, is_index_written: bool, is_compacted: bool = False
+    log: Log,
+    files: MemoryFiles,
+    *,
+    is_index_written: bool,
+    is_compacted: bool = False,
+    was_appended: Callable[[int, int], bool] = lambda _first, _last: False,
 ) -> Iterator[str]:
-    """Yields sentences. `is_index_written`: no aborted transactions wait in memory to be written."""
+    """Yields sentences. `is_index_written`: no aborted transactions wait in memory to be written. `was_appended`: there
+    was a batch in this partition with this first and last offset, which may be compacted."""
     if log.damage is not None:
         return
     producers = {
@@ -41,6 +47,7 @@ def look_at_memory(
         start_offset=start_offset,
         end_offset=log.log_end_offset,
         is_compacted=is_compacted,
+        was_appended=lambda batch: was_appended(batch.base_offset, batch.last_offset),
     )
 
 

@@ -14,10 +14,16 @@ from typing import Final
 
 from ...faults.kinds import simulated_names
 
+DAMAGE: Final = ("bit-flip", "lost-file")
+"""`damage_faults.py`, in runs that scrub."""
 # By what does them: `cluster_faults.py`, `disk_faults.py`, `tier_faults.py`, `ambushes.py`. A disk that is slow is of
 # `delays.py`.
 FAULTS: Final = (
-    *(name for name in simulated_names("links", "processes", "clocks", "disks", "tiers") if name != "slow-disk"),
+    *(
+        name
+        for name in simulated_names("links", "processes", "clocks", "disks", "tiers")
+        if name not in ("slow-disk", *DAMAGE)
+    ),
     "client-pause",
     "ambush",
 )
@@ -53,7 +59,7 @@ def _of(kinds: tuple[str, ...], weight: float) -> dict[str, float]:
 
 
 PROFILES: Final[Mapping[str, Profile]] = {
-    "all": Profile(about="everything, at its ordinary chance", others=1),
+    "all": Profile(about="everything, at its ordinary chance", weights=_of(DAMAGE, 0), others=1),
     "faults": Profile(
         about="faults of machines, links and disks, without operator and zombies",
         weights={**_of(FAULTS, 1), "delete-records": 1},
@@ -91,6 +97,12 @@ PROFILES: Final[Mapping[str, Profile]] = {
         weights={"tier-outage": 3, "tier-error": 3, "slow-disk": 2, "kill": 1, "power-loss": 1, "stop": 1, "pause": 1,
                  "emptied-disk": 2, "emptied-directory": 1, "partition:leaders": 1, "partition:link": 1,
                  "reassignment": 2, "moved-leader": 4, "delete-records": 1, "delete-near-start": 1, "retention": 2},
+    ),
+    "damage": Profile(
+        about="bits that flip and files that are lost, of one node at a time, while scrubbing looks for them",
+        weights={**_of(DAMAGE, 1), "kill": 1, "stop": 1.5, "power-loss": 1, "segment-age": 2, "moved-leader": 3,
+                 "reassignment": 1.5, "retention": 1, "delete-records": 0.5, "delete-near-start": 1,
+                 "partition:leaders": 0.5, "pause": 0.5, "tier-outage": 2, "tier-error": 1},
     ),
     "pauses": Profile(
         about="nodes stopped by SIGSTOP, the active controller above all",

@@ -211,12 +211,13 @@ class ReplicaJudge:
         begins_to_lead = state.is_leader and not (old.is_leader and is_same_epoch)
         # Where a disk refuses calls, what an index lacks waits in memory.
         is_index_written = is_opened_or_cut and not replica.machine.is_failure_expected
-        if is_opened_or_cut or begins_to_lead:
+        if (is_opened_or_cut or begins_to_lead) and not machine.is_damaged_in(log.directory):
             for sentence in look_at_memory(
                 log,
                 replica.machine.files,
                 is_index_written=is_index_written,
                 is_compacted=self._is_compacted(partition.topic),
+                was_appended=truth.had_batch,
             ):
                 self._violate(f"Remembered: {name}: {sentence}")
         if state.log_start_offset > old.log_start_offset:
@@ -234,13 +235,13 @@ class ReplicaJudge:
         self._check_isr(f"{partition.topic}-{partition.index}", truth)
 
     def _follow_log(self, name: str, truth: WatchedPartition, replica: WatchedReplica) -> None:
-        log, files = replica.partition.log, replica.machine.files
+        log, machine = replica.partition.log, replica.machine
 
-        def data_of(base_offset: int) -> bytearray | None:
+        def data_of(base_offset: int) -> bytes | bytearray | None:
             path = f"{log.directory}/{base_offset:020}.log"
             # In the midst of a swap.
-            data = files.look(path)
-            return files.look(f"{path}.swap") if data is None else data
+            data = machine.written(path)
+            return machine.files.look(f"{path}.swap") if data is None else data
 
         end_offset = replica.state.log_end_offset
         if isinstance(replica.log, CompactedReplicaLog):

@@ -68,7 +68,7 @@ class ReplicaLog:
 
     def follow(
         self,
-        data_of: Callable[[int], bytearray | None],
+        data_of: Callable[[int], bytes | bytearray | None],
         *,
         first_segment: int,
         start_offset: int,
@@ -125,7 +125,12 @@ class CompactedReplicaLog(ReplicaLog):
     """
 
     def follow_compacted(
-        self, data_of: Callable[[int], bytearray | None], *, segments: Sequence[int], end_offset: int, known: Known
+        self,
+        data_of: Callable[[int], bytes | bytearray | None],
+        *,
+        segments: Sequence[int],
+        end_offset: int,
+        known: Known,
     ) -> list[Batch]:
         """Like `follow`, of a log that keeps its beginning; `segments` are the base offsets of its
         segments, ascending."""
@@ -162,7 +167,7 @@ class CompactedReplicaLog(ReplicaLog):
 
 
 def _place_behind(
-    batch: Batch, data_of: Callable[[int], bytearray | None], segments: Sequence[int], end_offset: int
+    batch: Batch, data_of: Callable[[int], bytes | bytearray | None], segments: Sequence[int], end_offset: int
 ) -> tuple[int, int] | None:
     """The number of a segment and the position in it behind a batch, which may be compacted; None: it was cut off."""
     if batch.end_offset > end_offset:
@@ -190,7 +195,7 @@ def _place_behind(
 
 
 def _is_still_there(
-    batch: Batch, data_of: Callable[[int], bytearray | None], first_segment: int, end_offset: int
+    batch: Batch, data_of: Callable[[int], bytes | bytearray | None], first_segment: int, end_offset: int
 ) -> bool:
     if batch.end_offset > end_offset:
         return False

@@ -101,10 +101,10 @@ class WatchedReplica:
             return True
         if isinstance(seen, CompactedReplicaLog):
             # Whatever takes the place of a segment is synced before.
-            data = self.machine.files.look(f"{log.directory}/{own.segment:020}.log")
+            data = self.machine.written(f"{log.directory}/{own.segment:020}.log")
             if data is None or not own.is_at_its_place(data):
                 return log.segment_base_offset_of(own.base_offset) != log.active_segment_base_offset
-        return self.machine.files.is_safe(
+        return self.machine.is_safe(
             f"{log.directory}/{own.segment:020}.log", own.position + own.size, is_folder_renamed=is_folder_renamed
         )
 
@@ -113,7 +113,7 @@ class WatchedReplica:
         last = {}
         for batch in batches:
             path = f"{self.partition.log.directory}/{batch.segment:020}.log"
-            header = read_header(self.machine.files.look(path) or b"", batch.position)
+            header = read_header(self.machine.written(path) or b"", batch.position)
             if header.has_producer_id and not header.attributes & CONTROL_FLAG:
                 last[header.producer_id] = header.producer_epoch, header.last_sequence
         return last
@@ -137,3 +137,9 @@ class WatchedPartition:
     """By node, the replicas whose process lives."""
     highest_log_start: int = 0
     """Of any replica, ever."""
+
+    def had_batch(self, base_offset: int, last_offset: int) -> bool:
+        """Whether any replica had a batch with these offsets, whose records may lie between them by now."""
+        return any(
+            base == base_offset and last_offset <= batch.end_offset - 1 for (base, _), batch in self.known.items()
+        )

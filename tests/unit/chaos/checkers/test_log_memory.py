@@ -113,6 +113,23 @@ def test_a_transaction_may_have_begun_before_the_first_batch_that_is_left() -> N
         assert "lacks" in sentence
 
 
+def test_of_a_compacted_log_that_was_cut_the_last_batch_of_a_producer_may_be_compacted() -> None:
+    log = read_log({0: sent(0, sequence=0) + write_batch([Record(4, 0, b"key", b"value")])}, is_compacted=True)
+
+    def judged_compacted(last: RememberedBatch) -> list[str]:
+        known = LogMemory(((0, 0),), {PRODUCER: RememberedProducer(0, (RememberedBatch(0, 0, 0), last), 0)}, None)
+        found = judge_memory(
+            log, known, start_offset=0, end_offset=5, is_compacted=True,
+            was_appended=lambda one: one.base_sequence == 2,
+        )  # fmt: skip
+        return list(found)
+
+    assert judged_compacted(RememberedBatch(2, 3, 3)) == []
+    cut_off, never_there = RememberedBatch(2, 5, 5), RememberedBatch(1, 3, 3)
+    assert "it remembers" in judged_compacted(cut_off)[0]
+    assert "it remembers" in judged_compacted(never_there)[0]
+
+
 def test_log_with_a_gap_is_none() -> None:
     gap = read_log({0: sent(0, sequence=0), 2: sent(2, sequence=1)})
     (sentence,) = judged(MEMORY, gap)

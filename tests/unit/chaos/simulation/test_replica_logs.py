@@ -150,7 +150,8 @@ class Replica:
         self.node = node
         self.machine: Any = SimpleNamespace(
             node_id=node_id, node=node, process=SimpleNamespace(last_turn=0), is_failure_expected=False,
-            files=SimpleNamespace(look=self._look, is_safe=lambda *_, **_options: self.is_synced),
+            files=SimpleNamespace(look=self._look), written=self._look,
+            is_safe=lambda *_, **_options: self.is_synced, is_damaged_in=lambda _: False,
         )  # fmt: skip
 
     def _look(self, path: str) -> bytearray | None:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from penstock.chaos.simulation.cluster.profiles import FAULTS, KINDS, PROFILES, Profile
+from penstock.chaos.simulation.cluster.profiles import DAMAGE, FAULTS, KINDS, PROFILES, Profile
 from penstock.chaos.simulation.cluster.shapes import Choices, shape_of
 
 SEEDS = range(300)
@@ -58,7 +58,8 @@ def test_a_profile_weights_the_kinds_that_it_names_and_the_others_alike() -> Non
     profile = Profile(about="", weights={"kill": 3}, others=0.5)
     assert {profile.weight(kind) for kind in KINDS - {"kill"}} == {0.5}
     assert profile.weight("kill") == 3
-    assert {PROFILES["all"].weight(kind) for kind in KINDS} == {1}
+    assert {PROFILES["all"].weight(kind) for kind in KINDS - {*DAMAGE}} == {1}
+    assert {PROFILES["all"].weight(kind) for kind in DAMAGE} == {0}
     assert {PROFILES["quiet"].weight(kind) for kind in KINDS} == {0}
     assert {PROFILES["faults"].weight(kind) for kind in FAULTS} == {1}
 
