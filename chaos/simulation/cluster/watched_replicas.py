@@ -87,6 +87,9 @@ class WatchedReplica:
 
         Until the names of a move are synced, the next start goes on with one log or the other: both must have it.
         """
+        if self.partition.log is not self.source:
+            # It has moved in this turn, and is looked at next.
+            return True
         if self._is_safe_in(self.partition.log, self.log, last):
             return True
         return (
