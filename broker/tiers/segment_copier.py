@@ -7,45 +7,33 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from functools import partial
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
-from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.ids import NO_LEADER_EPOCH, LeaderEpoch, NodeId
-from ...storage.disk.files import File
+from ...protocol.errors import CorruptData, ErrorCode, KafkaError
+from ...protocol.ids import LeaderEpoch, NodeId
 from ...storage.log.leader_epochs import encode_leader_epochs
-from ...storage.log.log import Log
-from ...storage.log.rules.file_names import LEADER_EPOCH_CHECKPOINT, TRANSACTION_INDEX
+from ...storage.log.rules.file_names import TRANSACTION_INDEX
 from ...storage.log.segment import Segment
-from ...storage.log.segment_scan import BadBatch, scan
-from ...storage.tiers.rules.segment_objects import indexes_key, log_key, pack_parts, partition_prefix
+from ...storage.log.segment_scan import BadBatch
+from ...storage.tiers.rules.segment_objects import indexes_key, log_key, partition_prefix
 from ...storage.tiers.rules.tier_store import TierError, TierStore
 from ..replicas.partition import CHECK_BYTES, Partition
 from ..replication.rules.replication_quota import ReplicationQuota
 from .byte_rate import within_quota
 from .metadata_log import MetadataLog, tier_partition_of
 from .rules.remote_segment import RemoteSegment, SegmentState, SegmentUpdate, TierPartition
+from .segment_upload import DamagedIndexError, SegmentSource, upload
 
 logger = logging.getLogger(__name__)
 
-READ_BYTES: Final = 1024 * 1024
-"""Of the local segment, given to the store at a time."""
 SEGMENT_BYTES_MAX: Final = 2**31 - 1
 """Of a copy: Kafka's metadata have its size as 32 bits."""
-
-
-class _Source(NamedTuple):
-    """What a copy is made of, found out on the loop; read by a thread."""
-
-    log: Log
-    file: File
-    size_bytes: int
-    paths: dict[str, str]
-    epochs: bytes
 
 
 class SegmentCopier:
@@ -85,10 +73,11 @@ class SegmentCopier:
         await self._wait_for_quota()
         if not leads(partition, epoch) or partition.log is not log or segment not in log.inactive_segments:
             return
-        source = _Source(
+        source = SegmentSource(
             log,
             segment.file,
             segment.size_bytes,
+            log.config.index_interval_bytes,
             dict(log.tier_parts(segment)),
             encode_leader_epochs(log.leader_epochs.entries_in(0, log.segment_end_offset(segment))),
         )
@@ -97,7 +86,7 @@ class SegmentCopier:
         try:
             await self._metadata.publish([remote])
             began_ms = self._monotonic_ms()
-            await self._loop.run_in_executor(self._executor, _upload, self._store, remote, source)
+            await self._loop.run_in_executor(self._executor, upload, self._store, remote, source)
             self._quota.record(source.size_bytes, self._monotonic_ms())
             if not leads(partition, epoch) or partition.log is not log:
                 # The next leader copies the same records, and deletes this copy once it has.
@@ -113,6 +102,15 @@ class SegmentCopier:
             if partition.log is log:
                 partition.check(max(bad.offset or 0, log.log_start_offset), CHECK_BYTES)
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(bad)) from bad
+        except DamagedIndexError as damaged:
+            # The segment could not be read from the tier, or not all of it be found.
+            counters.failed_remote_copies += 1
+            if partition.log is log and segment in log.inactive_segments:
+                partition.with_storage_errors(partial(segment.rebuild_misleading_index, damaged))
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(damaged)) from damaged
+        except CorruptData as error:
+            counters.failed_remote_copies += 1
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
         except (TierError, KafkaError, OSError):
             counters.failed_remote_copies += 1
             raise
@@ -201,15 +199,6 @@ def leads(partition: Partition, epoch: LeaderEpoch) -> bool:
     return partition.error is ErrorCode.NONE and state.is_leader and state.leader_epoch == epoch
 
 
-def _upload(store: TierStore, remote: RemoteSegment, source: _Source) -> None:
-    """In a thread. TierError, OSError, BadBatch."""
-    parts = {suffix: source.log.read_file(path) for suffix, path in source.paths.items()}
-    parts[LEADER_EPOCH_CHECKPOINT] = source.epochs
-    place = (*remote.partition, remote.start_offset, remote.id)
-    store.put(indexes_key(*place), pack_parts(parts))
-    store.put(log_key(*place), _pieces(source.file, remote))
-
-
 def _keys_of(segments: Sequence[RemoteSegment]) -> list[str]:
     return [key_of(*one.partition, one.start_offset, one.id) for one in segments for key_of in (log_key, indexes_key)]
 
@@ -217,33 +206,3 @@ def _keys_of(segments: Sequence[RemoteSegment]) -> list[str]:
 def _delete_all(store: TierStore, prefix: str) -> None:
     """In a thread. TierError."""
     store.delete(list(store.keys(prefix)))
-
-
-def _pieces(file: File, segment: RemoteSegment) -> Iterator[bytes]:
-    """All of the file, once it is certain that these are the records. BadBatch with the offset of the first that is
-    not, OSError."""
-    parts: list[memoryview] = []
-    size_bytes = 0
-    next_offset = segment.start_offset
-    try:
-        for batch in scan(file, 0, segment.size_bytes, verify=True):
-            header = batch.header
-            if not next_offset <= header.base_offset <= header.last_offset <= segment.end_offset:
-                fault = f"offsets {header.base_offset} to {header.last_offset} are not where they belong"
-                raise BadBatch(f"{file.path} at {batch.position}: {fault}", batch.position)
-            epoch = segment.epoch_of(header.base_offset)
-            if epoch is not None and header.partition_leader_epoch not in (epoch, NO_LEADER_EPOCH):
-                fault = f"leader epoch {header.partition_leader_epoch} at offset {header.base_offset} is not {epoch}"
-                raise BadBatch(f"{file.path} at {batch.position}: {fault}", batch.position)
-            next_offset = header.next_offset
-            parts.append(batch.data)
-            size_bytes += header.size_bytes
-            if size_bytes >= READ_BYTES:
-                yield b"".join(parts)
-                parts, size_bytes = [], 0
-        if next_offset <= segment.end_offset:
-            raise BadBatch(f"{file.path} ends at offset {next_offset}, not {segment.end_offset}", segment.size_bytes)
-    except BadBatch as bad:
-        bad.offset = next_offset
-        raise
-    yield b"".join(parts)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from ...broker.tiers import segment_copier
+from ...broker.tiers import segment_upload
 from ...storage.directories.log_scrubber import LogScrubber
 from .edited import edited
 from .mutant import Mutant
@@ -28,7 +28,7 @@ MUTANTS: Final = (
     Mutant(
         name="damage-is-copied-to-the-tier",
         bug="a segment is copied to the tier without a look at the CRC of its batches",
-        owner=segment_copier,
+        owner=segment_upload,
         attribute="_pieces",
         make=edited("verify=True", "verify=False"),
     ),

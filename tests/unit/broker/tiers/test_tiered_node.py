@@ -47,7 +47,9 @@ from penstock.protocol.errors import ConfigError, ErrorCode
 from penstock.protocol.ids import NodeId
 from penstock.protocol.messages import kio_error
 from penstock.storage.log.log import Log
+from penstock.storage.log.rules.file_names import OFFSET_INDEX, TIME_INDEX
 from penstock.storage.log.segment import Segment
+from penstock.storage.tiers.rules.segment_objects import unpack_parts
 
 TOPIC = "tiered"
 FINAL_EPOCH = -1
@@ -446,6 +448,43 @@ def test_a_damaged_segment_is_not_copied(tier: MemoryTier) -> None:
             assert await read_offsets(connection, 0, 4) == list(range(4))
             assert tier.logs() == [0]
             assert log.tiered_end_offset == 3
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "data"),
+    [
+        pytest.param(OFFSET_INDEX, b"torn", id="an offset index that is cut off"),
+        pytest.param(OFFSET_INDEX, bytes([0, 0, 0, 0, 0, 0, 0, 9]), id="an offset index that leads astray"),
+        pytest.param(TIME_INDEX, b"torn", id="a time index that is cut off"),
+        pytest.param(TIME_INDEX, bytes([127, *[0] * 11]), id="a time index of another time"),
+    ],
+)
+def test_a_damaged_index_is_made_anew_before_it_is_copied(suffix: str, data: bytes, tier: MemoryTier) -> None:
+    """Else the segment could not be read from the tier, where alone it is."""
+    world = TieredWorld(tier)
+    tier.fails = lambda _call, _key: True
+
+    async def scenario() -> None:
+        async with world.tiered(3, **ONE_SEGMENT) as (node, connection):
+            log = log_of(node)
+            await loop_until(lambda: world.failed_copies(node) > 0, "copies that fail")
+            path = log.inactive_segments[1].path(suffix)
+            whole = bytes(world.files.look(path) or b"")
+            world.files.open(path).truncate(0)
+            world.files.open(path).write_at(0, data)
+            failed = world.failed_copies(node)
+            tier.fails = lambda _call, _key: False
+            await loop_until(lambda: log.local_log_start_offset > 3, "all closed segments are copied and have gone")
+            assert world.failed_copies(node) > failed
+            assert await read_offsets(connection, 0, 9) == list(range(9))
+            (parts,) = [
+                unpack_parts(bytes(tier.get_range(key, 0, 2**20)), key)
+                for key in tier.keys("")
+                if "00000000000000000003-" in key and not key.endswith(".log")
+            ]
+            assert parts[suffix] == whole
 
     run(scenario)
 
