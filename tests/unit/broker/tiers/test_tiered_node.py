@@ -70,6 +70,8 @@ class TieredWorld(World):
             remote_log_manager_task_interval_ms="20",
             log_retention_check_interval_ms="20",
             log_initial_task_delay_ms="1",
+            # Before it is synced nothing leaves the disk.
+            log_flush_scheduler_interval_ms="20",
             offsets_topic_num_partitions="1",
             **{"rlmm.config.remote.log.metadata.topic.num.partitions": "1"},
             **properties,
