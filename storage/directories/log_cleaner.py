@@ -263,19 +263,12 @@ class LogCleaner:
 
     async def _write_down(self, log: Log, end_offset: int) -> None:
         directory = self._directory_of(log)
-        # One at a time: each has what all have done.
-        async with directory.checkpoint_turn(CLEANER_OFFSETS):
-            await self._write_checkpoint(directory, log, end_offset)
-
-    async def _write_checkpoint(self, directory: LogDirectory, log: Log, end_offset: int) -> None:
-        write = directory.begin_checkpoint(CLEANER_OFFSETS)
-        cleaned_ends = {**directory.checkpointed[CLEANER_OFFSETS], (log.topic, log.partition): end_offset}
-        for key, offset in cleaned_ends.items():
-            if self._manager.get(*key) is not None or key in directory.unopened:
-                write.add(*key, offset)
-        await run_unbroken(self._loop, write.write)
-        if directory.finish_checkpoint(write):
-            await run_unbroken(self._loop, write.settle)
+        async with directory.checkpoint(CLEANER_OFFSETS) as write:
+            cleaned_ends = {**directory.checkpointed[CLEANER_OFFSETS], (log.topic, log.partition): end_offset}
+            for key, offset in cleaned_ends.items():
+                if self._manager.get(*key) is not None or key in directory.unopened:
+                    write.add(*key, offset)
+            await write.replace_file(self._loop)
 
     def _give_up(self, log: Log, error: OSError | CorruptData | WorkerEnded) -> None:
         if not self._is_present(log):

@@ -5,7 +5,8 @@ It is online until an error of its disk; then nothing in it is touched any more,
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from random import Random
 from typing import Final
 from uuid import UUID
@@ -15,6 +16,7 @@ from ...protocol.ids import BrokerEpoch, NodeId
 from ..disk.disk_room import DiskRoom
 from ..disk.files import Files, Lock
 from ..disk.rules.disk_errors import is_passing
+from ..disk.shielded_call import run_unbroken
 from .rules.checkpoints import (
     CHECKPOINTS,
     CLEANER_OFFSETS,
@@ -194,26 +196,23 @@ class LogDirectory:
         offsets = self.checkpointed[name]
         return {key: offsets[key] for key in (*self.unopened, *self.moving_in) if key in offsets}
 
-    def checkpoint_turn(self, name: str) -> asyncio.Lock:
-        """To be held from `begin_checkpoint` on until the file is renamed: all writes of it in the executor have one
-        temporary name, and two that begin in turn could supersede each other without end."""
-        return self._turns[name]
+    @asynccontextmanager
+    async def checkpoint(self, name: str) -> AsyncIterator["CheckpointWrite"]:
+        """Replace the file without keeping the loop waiting. One at a time does so: all have one temporary name, and
+        two that begin in turn could supersede each other without end."""
+        async with self._turns[name]:
+            write = self._pending[name] = CheckpointWrite(self, self._files, name)
+            try:
+                yield write
+            finally:
+                if self._pending.get(name) is write:
+                    del self._pending[name]
 
-    def begin_checkpoint(self, name: str) -> "CheckpointWrite":
-        """Within `checkpoint_turn`: replace the file without keeping the loop waiting; see `CheckpointWrite`."""
-        assert self._turns[name].locked(), "one at a time writes a checkpoint"
-        write = self._pending[name] = CheckpointWrite(self, self._files, name)
-        return write
-
-    def finish_checkpoint(self, write: "CheckpointWrite") -> bool:
-        """On the loop; False when the file stays as it is: it says the same already, or something that was added must
-        not be in it any more. OSError.
-        """
-        if self._pending.get(write.name) is not write or not self.is_online:
+    def put_in_place(self, write: "CheckpointWrite") -> bool:
+        """On the loop; False when the file stays as it is: see `CheckpointWrite.replace_file`. OSError."""
+        if self._pending.get(write.name) is not write or not self.is_online or not write.is_change:
             return False
         del self._pending[write.name]
-        if not write.is_change:
-            return False
         self._files.rename(f"{self.path}/{write.name}{_NEXT}", f"{self.path}/{write.name}")
         self.checkpointed[write.name] = write.offsets
         return True
@@ -268,9 +267,7 @@ class LogDirectory:
 
 
 class CheckpointWrite:
-    """A checkpoint file in the making: `add` what it is to say, then `write` and at the end `settle` in the executor,
-    and `LogDirectory.finish_checkpoint` on the loop between these.
-    """
+    """A checkpoint file in the making: `add` what it is to say, then `replace_file`."""
 
     __slots__ = ("_directory", "_files", "_lines", "name", "offsets")
 
@@ -289,15 +286,25 @@ class CheckpointWrite:
     def is_change(self) -> bool:
         return self.offsets != self._directory.checkpointed[self.name]
 
-    def write(self) -> None:
+    async def replace_file(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Write it, put it in the place of the old one, and make that last. OSError.
+
+        False when the file stays as it is: it says the same already, or something that was added must not be in it any
+        more, as a log was cut meanwhile.
+        """
+        if self.is_change:
+            await run_unbroken(loop, self._write)
+        if not self._directory.put_in_place(self):
+            return False
+        await run_unbroken(loop, self._files.sync_directory, self._directory.path)
+        return True
+
+    def _write(self) -> None:
         file = self._files.open(f"{self._directory.path}/{self.name}{_NEXT}", create=True)
         file.truncate(0)
         file.append((encode_checkpoint(self._lines),))
         file.sync()
         file.close()
-
-    def settle(self) -> None:
-        self._files.sync_directory(self._directory.path)
 
 
 def draw_id(random: Random) -> UUID:

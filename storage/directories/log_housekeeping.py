@@ -251,28 +251,19 @@ class LogHousekeeping:
         return self._manager.get(log.topic, log.partition) is log
 
     async def _checkpoint(self, directory: LogDirectory, name: str, offset_of: Callable[[Log], int | None]) -> None:
-        async with directory.checkpoint_turn(name):
-            await self._write_checkpoint(directory, name, offset_of)
-
-    async def _write_checkpoint(
-        self, directory: LogDirectory, name: str, offset_of: Callable[[Log], int | None]
-    ) -> None:
-        write = directory.begin_checkpoint(name)
-        for (topic, partition), unopened_offset in directory.offsets_of_unopened(name).items():
-            write.add(topic, partition, unopened_offset)
-        for number, log in enumerate(self._manager.logs_in(directory)):
-            if number % _SLICE == 0:
-                await asyncio.sleep(0)
-            offset = offset_of(log)
-            if offset is not None and self._is_present(log):
-                write.add(log.topic, log.partition, offset)
-        try:
-            if write.is_change:
-                await run_unbroken(self._loop, write.write)
-            if directory.finish_checkpoint(write):
-                await run_unbroken(self._loop, write.settle)
-        except OSError as error:
-            self._manager.on_error(directory.path, error)
+        async with directory.checkpoint(name) as write:
+            for (topic, partition), unopened_offset in directory.offsets_of_unopened(name).items():
+                write.add(topic, partition, unopened_offset)
+            for number, log in enumerate(self._manager.logs_in(directory)):
+                if number % _SLICE == 0:
+                    await asyncio.sleep(0)
+                offset = offset_of(log)
+                if offset is not None and self._is_present(log):
+                    write.add(log.topic, log.partition, offset)
+            try:
+                await write.replace_file(self._loop)
+            except OSError as error:
+                self._manager.on_error(directory.path, error)
 
     async def _remove(self, path: str, remove: Callable[[], None]) -> bool:
         """False where the disk refused it for now: it is to be tried again."""

@@ -98,26 +98,15 @@ class Takeover:
             (HIGH_WATERMARKS, self._replicas.high_watermark_of(log)),
             (CLEANER_OFFSETS, None if cleaned_end is None else min(cleaned_end, copy.log_end_offset)),
         ):
-            async with directory.checkpoint_turn(name):
-                await self._write_checkpoint(future, name, offset)
-
-    async def _write_checkpoint(self, future: FutureLog, name: str, offset: int | None) -> None:
-        key, directory = future.key, future.directory
-        is_written = False
-        while not is_written and directory.is_online and not future.is_over:
-            offsets = {other: known for other, known in directory.checkpointed[name].items() if other != key}
-            if offset is not None:
-                offsets[key] = offset
-            if offsets == directory.checkpointed[name]:
-                break
-            write = directory.begin_checkpoint(name)
-            for (topic, partition), known in offsets.items():
-                write.add(topic, partition, known)
-            await run_unbroken(self._loop, write.write)
-            # Not when a log was cut meanwhile, and what was to be written says too much.
-            is_written = directory.finish_checkpoint(write)
-            if is_written:
-                await run_unbroken(self._loop, write.settle)
+            says_so = False
+            while not says_so and directory.is_online and not future.is_over:
+                async with directory.checkpoint(name) as write:
+                    for other, known in directory.checkpointed[name].items():
+                        if other != key:
+                            write.add(*other, known)
+                    if offset is not None:
+                        write.add(*key, offset)
+                    says_so = not write.is_change or await write.replace_file(self._loop)
 
     def _fits_checkpoints(self, future: FutureLog, copy: Log) -> bool:
         """It may have been cut since they were written: the next start would take that for damage."""
