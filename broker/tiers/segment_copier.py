@@ -96,20 +96,10 @@ class SegmentCopier:
             await self._metadata.publish([self._changed(remote, SegmentState.COPY_SEGMENT_FINISHED)])
             if await self._delete_if_given_up(remote):
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "another leader has given this copy up")
-        except BadBatch as bad:
-            # Replicas would drop their own intact records for this copy.
-            counters.failed_remote_copies += 1
-            if partition.log is log:
-                partition.check(max(bad.offset or 0, log.log_start_offset), CHECK_BYTES)
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(bad)) from bad
-        except DamagedIndexError as damaged:
-            # The segment could not be read from the tier, or not all of it be found.
-            counters.failed_remote_copies += 1
-            if partition.log is log and segment in log.inactive_segments:
-                partition.with_storage_errors(partial(segment.rebuild_misleading_index, damaged))
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(damaged)) from damaged
         except CorruptData as error:
             counters.failed_remote_copies += 1
+            if partition.log is log:
+                _see_to(partition, segment, error)
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
         except (TierError, KafkaError, OSError):
             counters.failed_remote_copies += 1
@@ -197,6 +187,17 @@ class SegmentCopier:
 def leads(partition: Partition, epoch: LeaderEpoch) -> bool:
     state = partition.state
     return partition.error is ErrorCode.NONE and state.is_leader and state.leader_epoch == epoch
+
+
+def _see_to(partition: Partition, segment: Segment, error: CorruptData) -> None:
+    """What of the segment was found damaged on its way up."""
+    log = partition.log
+    if isinstance(error, BadBatch):
+        # Replicas would drop their own intact records for this copy.
+        partition.check(max(error.offset or 0, log.log_start_offset), CHECK_BYTES)
+    elif isinstance(error, DamagedIndexError) and segment in log.inactive_segments:
+        # The segment could not be read from the tier, or not all of it be found.
+        partition.with_storage_errors(partial(segment.rebuild_misleading_index, error))
 
 
 def _keys_of(segments: Sequence[RemoteSegment]) -> list[str]:

@@ -10,14 +10,13 @@ from collections.abc import Iterator, Mapping
 from struct import Struct
 from typing import Final, NamedTuple
 
-from ...protocol.batches import BatchHeader
 from ...protocol.errors import CorruptData
 from ...protocol.ids import NO_LEADER_EPOCH
 from ...storage.disk.files import File
 from ...storage.log.log import Log
 from ...storage.log.offset_index import ENTRY as OFFSET_ENTRY
 from ...storage.log.rules.file_names import LEADER_EPOCH_CHECKPOINT, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX
-from ...storage.log.rules.index_check import OffsetIndexCheck, TimeIndexCheck
+from ...storage.log.rules.index_check import SegmentIndexCheck
 from ...storage.log.segment_scan import BadBatch, scan
 from ...storage.log.time_index import ENTRY as TIME_ENTRY
 from ...storage.log.transaction_index import decode_transactions
@@ -51,44 +50,38 @@ def upload(store: TierStore, remote: RemoteSegment, source: SegmentSource) -> No
     """
     parts = {suffix: source.log.read_file(path) for suffix, path in source.paths.items()}
     decode_transactions(parts.get(TRANSACTION_INDEX, b""), source.file.path)
-    check = _IndexCheck(parts, source, remote.start_offset)
+    indexes = _index_check(parts, source.file.path, remote.start_offset)
     parts[LEADER_EPOCH_CHECKPOINT] = source.epochs
     place = (*remote.partition, remote.start_offset, remote.id)
     store.put(indexes_key(*place), pack_parts(parts))
-    store.put(log_key(*place), _pieces(source.file, remote, check))
+    store.put(log_key(*place), _pieces(source, remote, indexes))
 
 
-class _IndexCheck:
-    """Raises DamagedIndexError at the first fault, in the constructor already where an index is cut off."""
+def _index_check(parts: Mapping[str, bytes], path: str, base_offset: int) -> SegmentIndexCheck:
+    """Raises DamagedIndexError at the first fault, and here already where an index is cut off."""
 
-    def __init__(self, parts: Mapping[str, bytes], source: SegmentSource, base_offset: int) -> None:
-        self._path = source.file.path
-        self._interval_bytes = source.index_interval_bytes
-        offsets, times = self._entries(parts, OFFSET_INDEX, OFFSET_ENTRY), self._entries(parts, TIME_INDEX, TIME_ENTRY)
-        self._offsets = OffsetIndexCheck([(base_offset + delta, at) for delta, at in offsets], self._refuse)
-        self._times = TimeIndexCheck([(timestamp, base_offset + delta) for timestamp, delta in times], self._refuse)
+    def refuse(fault: str) -> None:
+        raise DamagedIndexError(f"an index of {path} is damaged: {fault}")
 
-    def add(self, position: int, header: BatchHeader) -> None:
-        self._offsets.add(position, header)
-        self._times.add(header)
-
-    def end(self) -> None:
-        self._offsets.end(interval_bytes=self._interval_bytes)
-        self._times.end(is_closed=True)
-
-    def _entries(self, parts: Mapping[str, bytes], suffix: str, entry: Struct) -> list[tuple[int, int]]:
+    def entries(suffix: str, entry: Struct) -> Iterator[tuple[int, int]]:
         data = parts.get(suffix, b"")
         if len(data) % entry.size:
-            self._refuse(f"{suffix} has {len(data)} bytes and is cut off")
-        return [(first, second) for first, second in entry.iter_unpack(data)]
+            refuse(f"{suffix} has {len(data)} bytes and is cut off")
+        return entry.iter_unpack(data)
 
-    def _refuse(self, fault: str) -> None:
-        raise DamagedIndexError(f"an index of {self._path} is damaged: {fault}")
+    return SegmentIndexCheck(
+        base_offset,
+        entries(OFFSET_INDEX, OFFSET_ENTRY),
+        entries(TIME_INDEX, TIME_ENTRY),
+        on_offset_fault=refuse,
+        on_time_fault=refuse,
+    )
 
 
-def _pieces(file: File, segment: RemoteSegment, indexes: _IndexCheck) -> Iterator[bytes]:
+def _pieces(source: SegmentSource, segment: RemoteSegment, indexes: SegmentIndexCheck) -> Iterator[bytes]:
     """All of the file, once it is certain that these are the records. BadBatch with the offset of the first that is
     not, DamagedIndexError, OSError."""
+    file = source.file
     parts: list[memoryview] = []
     size_bytes = 0
     next_offset = segment.start_offset
@@ -114,5 +107,5 @@ def _pieces(file: File, segment: RemoteSegment, indexes: _IndexCheck) -> Iterato
     except BadBatch as bad:
         bad.offset = next_offset
         raise
-    indexes.end()
+    indexes.end(interval_bytes=source.index_interval_bytes)
     yield b"".join(parts)

@@ -33,7 +33,7 @@ from ..log.rules.file_names import (
     TRANSACTION_INDEX,
     segment_file,
 )
-from ..log.rules.index_check import OffsetIndexCheck, TimeIndexCheck
+from ..log.rules.index_check import SegmentIndexCheck
 from ..log.segment_scan import BadBatch, scan
 from ..log.time_index import TimeIndex
 from ..log.transaction_index import TransactionIndex
@@ -90,18 +90,15 @@ class _Walk:
             yield _finding(segment, DamagedPart.PRODUCER_SNAPSHOT, base_offset, reason)
         transactions.begin_segment(open_transactions)
         # Before the batches: what is compacted meanwhile has other indexes.
-        offset_entries = self._entries(OffsetIndex, base_offset, OFFSET_INDEX)
-        time_entries = self._entries(TimeIndex, base_offset, TIME_INDEX)
-        aborted = self._aborted(base_offset)
         offset_faults, time_faults = _FirstFault(), _FirstFault()
-        offset_index = OffsetIndexCheck(
-            [(base_offset + delta, position) for delta, position in _unless_said(offset_entries, offset_faults)],
-            offset_faults.tell,
+        indexes = SegmentIndexCheck(
+            base_offset,
+            () if is_active else self._entries(OffsetIndex, base_offset, OFFSET_INDEX, offset_faults),
+            () if is_active else self._entries(TimeIndex, base_offset, TIME_INDEX, time_faults),
+            on_offset_fault=offset_faults.tell,
+            on_time_fault=time_faults.tell,
         )
-        time_index = TimeIndexCheck(
-            [(timestamp, base_offset + delta) for timestamp, delta in _unless_said(time_entries, time_faults)],
-            time_faults.tell,
-        )
+        aborted = () if is_active else self._aborted(base_offset)
         next_offset = base_offset
         due = 0
         try:
@@ -113,8 +110,7 @@ class _Walk:
                     next_offset, reason = fault
                     raise BadBatch(f"{file.path} at {batch.position}: {reason}", batch.position)
                 next_offset = header.next_offset
-                offset_index.add(batch.position, header)
-                time_index.add(header)
+                indexes.add(batch.position, header)
                 if header.is_transactional or header.is_control:
                     marker = read_end_transaction_marker(batch.data, header) if header.is_control else None
                     transactions.add(header, marker)
@@ -135,8 +131,7 @@ class _Walk:
             )
         if is_active:
             return
-        offset_index.end(interval_bytes=self._interval_bytes)
-        time_index.end(is_closed=True)
+        indexes.end(interval_bytes=self._interval_bytes)
         for part, faults in ((DamagedPart.OFFSET_INDEX, offset_faults), (DamagedPart.TIME_INDEX, time_faults)):
             if faults.first is not None and segment.size_bytes:
                 yield _finding(segment, part, next_offset, faults.first)
@@ -168,18 +163,20 @@ class _Walk:
         }, None
 
     def _entries(
-        self, kind: type[OffsetIndex] | type[TimeIndex], base_offset: int, suffix: str
-    ) -> list[tuple[int, int]] | str:
-        """What is wrong instead of the entries."""
+        self, kind: type[OffsetIndex] | type[TimeIndex], base_offset: int, suffix: str, faults: "_FirstFault"
+    ) -> list[tuple[int, int]]:
+        """None where they cannot be read, and `faults` is told why."""
         path = segment_file(self._directory, base_offset, suffix)
         if not self._files.exists(path):
-            return "it is missing"
+            faults.tell("it is missing")
+            return []
         index: IndexFile | None = None
         try:
             index = kind(self._files, path, base_offset)
             return index.entries()
         except CorruptIndex as error:
-            return str(error)
+            faults.tell(str(error))
+            return []
         finally:
             if index is not None:
                 index.close()
@@ -205,14 +202,6 @@ class _FirstFault:
     def tell(self, sentence: str) -> None:
         if self.first is None:
             self.first = sentence
-
-
-def _unless_said(entries: list[tuple[int, int]] | str, faults: _FirstFault) -> list[tuple[int, int]]:
-    """None where it is said instead why they cannot be read."""
-    if isinstance(entries, str):
-        faults.tell(entries)
-        return []
-    return entries
 
 
 def _finding(

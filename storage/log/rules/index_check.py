@@ -4,7 +4,7 @@ Kafka: `DumpLogSegments` with `--verify-index-only`. Each check is told the batc
 each fault as a sentence.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from ....protocol.batches import NO_TIMESTAMP, BatchHeader
@@ -116,6 +116,37 @@ class TimeIndexCheck:
             self._on_fault(
                 f"the last entry is of timestamp {self._last}, and the segment has records up to {self._largest}"
             )
+
+
+class SegmentIndexCheck:
+    """Both of a segment, whose entries are as in their files: with offsets from `base_offset` on."""
+
+    __slots__ = ("_offsets", "_times")
+
+    def __init__(
+        self,
+        base_offset: int,
+        offset_entries: Iterable[tuple[int, int]],
+        time_entries: Iterable[tuple[int, int]],
+        *,
+        on_offset_fault: Callable[[str], None],
+        on_time_fault: Callable[[str], None],
+    ) -> None:
+        self._offsets = OffsetIndexCheck(
+            [(base_offset + delta, position) for delta, position in offset_entries], on_offset_fault
+        )
+        self._times = TimeIndexCheck(
+            [(timestamp, base_offset + delta) for timestamp, delta in time_entries], on_time_fault
+        )
+
+    def add(self, position: int, header: BatchHeader) -> None:
+        self._offsets.add(position, header)
+        self._times.add(header)
+
+    def end(self, *, interval_bytes: int) -> None:
+        """All batches of a closed segment were told."""
+        self._offsets.end(interval_bytes=interval_bytes)
+        self._times.end(is_closed=True)
 
 
 def aborted_faults(
