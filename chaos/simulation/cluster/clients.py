@@ -19,7 +19,7 @@ from aiokafka.errors import KafkaError
 
 from ...checkers.records import Sent, Stored
 from .loop import SimulatedLoop
-from .process import Process
+from .simulated_client import RevivingClient, SimulatedClient
 
 T = TypeVar("T")
 
@@ -81,31 +81,23 @@ class History:
             )
 
 
-class Producer:
+class Producer(SimulatedClient):
     """One after the other, until `is_stopping`."""
 
     def __init__(
         self, name: str, bootstrap: Sequence[str], history: History, *, is_idempotent: bool, loop: SimulatedLoop,
         random: Random, request_timeout_ms: int, trace: Callable[[str], None],
     ) -> None:  # fmt: skip
-        self.process = Process(name, f"10.0.1.{len(name) + int(name[-1])}")
+        super().__init__(name, f"10.0.1.{len(name) + int(name[-1])}", loop=loop, random=random)
         self.is_idempotent = is_idempotent
-        self.is_stopping = False
-        self.is_done = False
         self.acknowledged_count = 0
-        self._name = name
         self._bootstrap = list(bootstrap)
         self._history = history
-        self._loop = loop
-        self._random = random
         self._request_timeout_ms = request_timeout_ms
         self._trace = trace
         self._is_broken = False
         # The stops of all lives, some of which may go on.
         self._leaving: list[asyncio.Future[None]] = []
-
-    def start(self) -> None:
-        self.process.run(lambda: self._loop.create_task(self._run()))
 
     async def _run(self) -> None:
         life = 0
@@ -181,38 +173,23 @@ class Producer:
         self._history.on_acknowledged(sent, number, partition, offset)
 
 
-class Consumer:
+class Consumer(RevivingClient):
     """Reads every partition from its start on, and anew after a failure."""
+
+    # An assertion of the client: that it has a position, when records come after it lost that.
+    failures = (*CLIENT_FAILURES, AssertionError)
 
     def __init__(
         self, name: str, bootstrap: Sequence[str], history: History, *,
         loop: SimulatedLoop, random: Random,
     ) -> None:  # fmt: skip
-        self.process = Process(name, f"10.0.2.{int(name[-1])}")
-        self.is_stopping = False
-        self.is_done = False
+        super().__init__(name, f"10.0.2.{int(name[-1])}", history.errors, loop=loop, random=random)
         self.positions = [0] * history.partition_count
         """By partition, where it will read next."""
-        self._name = name
         self._bootstrap = list(bootstrap)
         self._history = history
-        self._loop = loop
-        self._random = random
 
-    def start(self) -> None:
-        self.process.run(lambda: self._loop.create_task(self._run()))
-
-    async def _run(self) -> None:
-        while not self.is_stopping:
-            try:
-                await self._live()
-            # An assertion of the client: that it has a position, when records come after it lost that.
-            except (*CLIENT_FAILURES, AssertionError) as error:
-                self._history.errors[type(error).__name__] += 1
-                await asyncio.sleep(_RETRY_S)
-        self.is_done = True
-
-    async def _live(self) -> None:
+    async def _live(self, _name: str) -> None:
         history = self._history
         consumer = AIOKafkaConsumer(
             bootstrap_servers=self._bootstrap,

@@ -33,8 +33,8 @@ from ....quorum.configs.own_keys import BROKER_DRAINED, DRAINED, DRAINED_UNTIL_R
 from ....quorum.metadata.image import PartitionRegistration
 from .loop import SimulatedLoop
 from .machine import BROKER_PORT, host_of
-from .process import Process
 from .profiles import Profile
+from .simulated_client import SimulatedClient
 
 # Between two visits, for a share of one, and between two requests of a visit, on average: a new kind slows none down.
 _SHARE_S: Final = 24.0
@@ -68,7 +68,7 @@ _SHARES: Final = {
 }
 
 
-class Operator:
+class Operator(SimulatedClient):
     """`start` it, and `settle` once all is healed. `counts` tells how often each operation was answered."""
 
     def __init__(
@@ -86,16 +86,13 @@ class Operator:
     ) -> None:
         """`topics` have so many partitions each; `min_isr` is what all have in the end; `registration` tells what the
         metadata have of a partition."""
-        self.process = Process("the operator", "10.0.3.2")
-        self.is_stopping = False
+        super().__init__("the operator", "10.0.3.2", loop=loop, random=random)
         self.counts: Counter[str] = Counter()
         self._node_ids = tuple(node_ids)
         self._topics = dict(topics)
         self._min_isr = min_isr
         self._has_retention = has_retention
         self._registration = registration
-        self._loop = loop
-        self._random = random
         self._trace = trace
         self._drain_count = 0
         self._weights = {kind: share * profile.weight(kind) for kind, share in _SHARES.items()}
@@ -107,7 +104,7 @@ class Operator:
 
     def start(self) -> None:
         if self.is_busy:
-            self.process.run(lambda: self._loop.create_task(self._run()))
+            super().start()
 
     async def _run(self) -> None:
         kinds = [kind for kind, weight in self._weights.items() if weight]

@@ -31,7 +31,7 @@ from ....protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...checkers.transactions import Place
 from .group_members import GroupHistory
 from .loop import SimulatedLoop
-from .process import Process
+from .simulated_client import SimulatedClient
 from .zombies import Zombies
 
 HEARTBEAT_S: Final = 0.5
@@ -51,7 +51,7 @@ class Leadership(NamedTuple):
     leader_epoch: int
 
 
-class ConsumerMember:
+class ConsumerMember(SimulatedClient):
     """One life after the other, until `is_stopping`."""
 
     def __init__(
@@ -61,10 +61,7 @@ class ConsumerMember:
         loop: SimulatedLoop, random: Random, trace: Callable[[str], None],
     ) -> None:  # fmt: skip
         """`committed_end` tells how far a partition can be read, `session_s` is the group's session timeout."""
-        self.process = Process(name, f"10.0.6.{int(name[-1])}")
-        self.is_stopping = False
-        self.is_done = False
-        self._name = name
+        super().__init__(name, f"10.0.6.{int(name[-1])}", loop=loop, random=random)
         self._bootstrap = parse_addresses(",".join(bootstrap))
         self._history = history
         self._coordinator = coordinator
@@ -73,8 +70,6 @@ class ConsumerMember:
         self._zombies = zombies
         self._former: tuple[str, int] | None = None
         """Id and epoch of the last member that left; no later member has its id."""
-        self._loop = loop
-        self._random = random
         self._trace = trace
         # Of one life.
         self._id = ""
@@ -84,9 +79,6 @@ class ConsumerMember:
         """Of the partitions that it has; None where it has not asked yet."""
         self._epochs_before: dict[int, int] = {}
         """By partition that it was given, its epoch when it had been told that it has none there."""
-
-    def start(self) -> None:
-        self.process.run(lambda: self._loop.create_task(self._run()))
 
     async def _run(self) -> None:
         life = 0

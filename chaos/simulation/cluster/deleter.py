@@ -18,8 +18,8 @@ from aiokafka.errors import KafkaError
 
 from .clients import History
 from .loop import SimulatedLoop
-from .process import Process
 from .profiles import Profile
+from .simulated_client import SimulatedClient
 
 # Between two requests, on average.
 _PACE_S = 1.5
@@ -28,7 +28,7 @@ _NEAR = (1, 1, 2, 5)
 _TIMEOUT_MS = 3_000
 
 
-class Deleter:
+class Deleter(SimulatedClient):
     """`asked_ends` tells by partition up to where it ever asked to delete, `counts` how often it was answered."""
 
     def __init__(
@@ -36,25 +36,18 @@ class Deleter:
         log_start: Callable[[int], int], profile: Profile, loop: SimulatedLoop, random: Random,
     ) -> None:  # fmt: skip
         """`log_start` tells where a partition's log begins."""
-        self.process = Process(name, "10.0.4.1")
-        self.is_stopping = False
+        super().__init__(name, "10.0.4.1", loop=loop, random=random)
         self.asked_ends = [0] * history.partition_count
         self.counts: Counter[str] = Counter()
         self._log_start = log_start
         self._weights = {kind: share * profile.weight(kind) for kind, share in _SHARES.items()}
-        self._name = name
         self._bootstrap = list(bootstrap)
         self._history = history
-        self._loop = loop
-        self._random = random
 
     @property
     def is_busy(self) -> bool:
         """Whether it does anything at all."""
         return any(self._weights.values())
-
-    def start(self) -> None:
-        self.process.run(lambda: self._loop.create_task(self._run()))
 
     async def _run(self) -> None:
         pace_s = _PACE_S * sum(_SHARES.values()) / sum(self._weights.values())

@@ -31,8 +31,8 @@ from ....protocol.errors import CorruptData, KafkaError
 from ....quorum.metadata.image import PartitionRegistration
 from .loop import SimulatedLoop
 from .machine import BROKER_PORT, host_of
-from .process import Process
 from .profiles import Profile
+from .simulated_client import SimulatedClient
 
 _MOVE: Final = "directory-move"
 _THROTTLE: Final = "move-throttle"
@@ -53,7 +53,7 @@ _AGAIN_S: Final = (0.0, 0.05, 0.6, 1.2)
 _ANY_NODE_CHANCE: Final = 0.1
 
 
-class DirectoryMover:
+class DirectoryMover(SimulatedClient):
     """`start` it, and `settle` once all is healed. `counts` tells how often what was asked was answered, of moves by
     partition."""
 
@@ -70,8 +70,7 @@ class DirectoryMover:
         trace: Callable[[str], None],
     ) -> None:
         """`directories` are those of each node, `places` the partitions."""
-        self.process = Process("the mover", "10.0.3.3")
-        self.is_stopping = False
+        super().__init__("the mover", "10.0.3.3", loop=loop, random=random)
         self._is_running = False
         self.counts: Counter[str] = Counter()
         self._node_ids = tuple(node_ids)
@@ -79,8 +78,6 @@ class DirectoryMover:
         self._places = tuple(places)
         self._registration = registration
         self._rates_per_s = {kind: profile.weight(kind) / pace_s for kind, pace_s in _PACES_S.items()}
-        self._loop = loop
-        self._random = random
         self._trace = trace
 
     @property
@@ -90,7 +87,7 @@ class DirectoryMover:
 
     def start(self) -> None:
         if self.is_busy:
-            self.process.run(lambda: self._loop.create_task(self._run()))
+            super().start()
 
     async def _run(self) -> None:
         self._is_running = True

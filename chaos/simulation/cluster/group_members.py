@@ -22,10 +22,9 @@ from ...checkers.group_ownership import GroupOwnership
 from ...checkers.transactions import Place
 from .clients import CLIENT_FAILURES, patiently, stop_client
 from .loop import SimulatedLoop
-from .process import Process
+from .simulated_client import RevivingClient
 from .zombies import Zombies
 
-_RETRY_S = 0.2
 # Until a client is given up that waits for what will not come: what ends its coordination is told to no caller.
 _PATIENCE_S = 20.0
 _STOP_S = 5.0
@@ -61,39 +60,20 @@ class GroupHistory:
         return sum(offset.commit_count for offset in self.offsets)
 
 
-class GroupMember:
-    """One life after the other, until `is_stopping`."""
+class GroupMember(RevivingClient):
+    failures = CLIENT_FAILURES
 
     def __init__(
         self, name: str, bootstrap: Sequence[str], history: GroupHistory, *,
         zombies: Zombies, loop: SimulatedLoop, random: Random, trace: Callable[[str], None],
     ) -> None:  # fmt: skip
-        self.process = Process(name, f"10.0.5.{int(name[-1])}")
-        self.is_stopping = False
-        self.is_done = False
-        self._name = name
+        super().__init__(name, f"10.0.5.{int(name[-1])}", history.errors, loop=loop, random=random)
         self._bootstrap = list(bootstrap)
         self._history = history
         self._zombies = zombies
         self._former: tuple[str, int] | None = None
         """Member id and generation of a life before this one."""
-        self._loop = loop
-        self._random = random
         self._trace = trace
-
-    def start(self) -> None:
-        self.process.run(lambda: self._loop.create_task(self._run()))
-
-    async def _run(self) -> None:
-        life = 0
-        while not self.is_stopping:
-            life += 1
-            try:
-                await self._live(f"{self._name}.{life}")
-            except CLIENT_FAILURES as error:
-                self._history.errors[type(error).__name__] += 1
-                await asyncio.sleep(_RETRY_S)
-        self.is_done = True
 
     async def _live(self, name: str) -> None:
         random = self._random

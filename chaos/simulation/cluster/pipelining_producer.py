@@ -30,7 +30,7 @@ from ...checkers.transactions import Place
 from ...workloads.bumping_producer import check, milliseconds
 from .clients import History
 from .loop import SimulatedLoop
-from .process import Process
+from .simulated_client import SimulatedClient
 
 _IN_FLIGHT_MAX: Final = 5
 _RETRY_S: Final = 0.2
@@ -50,7 +50,7 @@ class _NotInTurnError(Exception):
     """An answer that a producer of this kind never gets."""
 
 
-class PipeliningProducer:
+class PipeliningProducer(SimulatedClient):
     """One after the other, until `is_stopping`."""
 
     is_idempotent = True
@@ -61,22 +61,14 @@ class PipeliningProducer:
         trace: Callable[[str], None],
     ) -> None:  # fmt: skip
         """`leader` tells which node leads a partition now; the place of a node in `bootstrap` is its id, less one."""
-        self.process = Process(name, "10.0.1.41")
-        self.is_stopping = False
-        self.is_done = False
+        super().__init__(name, "10.0.1.41", loop=loop, random=random)
         self.acknowledged_count = 0
-        self._name = name
         self._addresses = [(one.host, one.port) for one in parse_addresses(",".join(bootstrap))]
         self._history = history
-        self._loop = loop
-        self._random = random
         self._timeout_ms = request_timeout_ms
         self._leader = leader
         self._now_ms = now_ms
         self._trace = trace
-
-    def start(self) -> None:
-        self.process.run(lambda: self._loop.create_task(self._run()))
 
     async def _run(self) -> None:
         life = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Awaitable, Sequence
 from random import Random
@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from .clients import CLIENT_FAILURES, patiently
 from .loop import SimulatedLoop
-from .process import Process
+from .simulated_client import SimulatedClient
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ _PAUSE_S: Final = 0.5
 _FAILURES: Final = (*CLIENT_FAILURES, AssertionError, TimeoutError)
 
 
-class RepeatedReader(ABC):
+class RepeatedReader(SimulatedClient):
     """One reading after the other, until `is_stopping`."""
 
     def __init__(
@@ -28,17 +28,9 @@ class RepeatedReader(ABC):
         random: Random,
     ) -> None:  # fmt: skip
         """`errors` counts, by their types, those that ended a reading."""
-        self.process = Process(name, host)
-        self.is_stopping = False
-        self.is_done = False
-        self._name = name
+        super().__init__(name, host, loop=loop, random=random)
         self._bootstrap = list(bootstrap)
         self._errors = errors
-        self._loop = loop
-        self._random = random
-
-    def start(self) -> None:
-        self.process.run(lambda: self._loop.create_task(self._run()))
 
     async def _run(self) -> None:
         while not self.is_stopping:

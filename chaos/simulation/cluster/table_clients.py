@@ -18,11 +18,10 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from ...checkers.tables import TableHistory, TableRecord, TableSend
 from .clients import CLIENT_FAILURES, read_to_end, stop_client
 from .loop import SimulatedLoop
-from .process import Process
 from .repeated_reader import RepeatedReader
+from .simulated_client import RevivingClient
 
 TABLE: Final = "table"
-_RETRY_S: Final = 0.2
 _PATIENCE_S: Final = 20.0
 _KEYS: Final = tuple(f"key{number}".encode() for number in range(12))
 _TOMBSTONE_SHARE: Final = 0.1
@@ -30,45 +29,26 @@ _PACES_S: Final = (0.02, 0.05, 0.1)
 _PADDING_BYTES: Final = (0, 0, 10, 100)
 _ABORT_SHARE: Final = 0.3
 _STOP_S: Final = 5.0
-_FAILURES: Final = (*CLIENT_FAILURES, AssertionError, TimeoutError)
 
 
-class TableWriter:
-    """One life after the other, until `is_stopping`."""
-
+class TableWriter(RevivingClient):
+    failures = (*CLIENT_FAILURES, AssertionError, TimeoutError)
     is_idempotent = True
 
     def __init__(
         self, name: str, host: str, bootstrap: Sequence[str], history: TableHistory, *, transactional_id: str | None,
         loop: SimulatedLoop, random: Random, request_timeout_ms: int, trace: Callable[[str], None],
     ) -> None:  # fmt: skip
-        self.process = Process(name, host)
-        self.is_stopping = False
-        self.is_done = False
+        super().__init__(name, host, history.errors, loop=loop, random=random)
         self.acknowledged_count = 0
-        self._name = name
         self._bootstrap = list(bootstrap)
         self._history = history
         self._transactional_id = transactional_id
-        self._loop = loop
-        self._random = random
         self._request_timeout_ms = request_timeout_ms
         self._trace = trace
         self._number = 0
 
-    def start(self) -> None:
-        self.process.run(lambda: self._loop.create_task(self._run()))
-
-    async def _run(self) -> None:
-        while not self.is_stopping:
-            try:
-                await self._live()
-            except _FAILURES as error:
-                self._history.errors[type(error).__name__] += 1
-                await asyncio.sleep(_RETRY_S)
-        self.is_done = True
-
-    async def _live(self) -> None:
+    async def _live(self, _name: str) -> None:
         producer = AIOKafkaProducer(
             bootstrap_servers=self._bootstrap, client_id=self._name, acks="all", enable_idempotence=True,
             transactional_id=self._transactional_id, linger_ms=self._random.choice((0, 5, 20)),

@@ -30,7 +30,7 @@ from ...workloads.first_version_producer import FirstVersionProducer, GaveUpErro
 from .clients import CLIENT_FAILURES, stop_client
 from .consumer_members import Leadership
 from .loop import SimulatedLoop
-from .process import Process
+from .simulated_client import SimulatedClient
 from .world import START_MS
 from .zombies import Zombies
 
@@ -85,7 +85,7 @@ class TransactionHistory:
         return sum(len(poll.records) for poll in self.polls)
 
 
-class TransactionalProducer:
+class TransactionalProducer(SimulatedClient):
     """One life after the other, until `is_stopping`."""
 
     def __init__(
@@ -94,11 +94,8 @@ class TransactionalProducer:
         loop: SimulatedLoop, random: Random, request_timeout_ms: int, trace: Callable[[str], None],
     ) -> None:  # fmt: skip
         """`bumping_share` of its lives are of the second version of the protocol; `leader` is for these."""
-        self.process = Process(name, host)
-        self.is_stopping = False
-        self.is_done = False
+        super().__init__(name, host, loop=loop, random=random)
         self.commit_count = 0
-        self._name = name
         self.transactional_id = transactional_id
         self._bootstrap = list(bootstrap)
         self._history = history
@@ -106,14 +103,9 @@ class TransactionalProducer:
         self._leader = leader
         self._zombies = zombies
         self._former: FormerProducer | None = None
-        self._loop = loop
-        self._random = random
         self._request_timeout_ms = request_timeout_ms
         self._trace = trace
         self._number = 0
-
-    def start(self) -> None:
-        self.process.run(lambda: self._loop.create_task(self._run()))
 
     async def _run(self) -> None:
         while not self.is_stopping:

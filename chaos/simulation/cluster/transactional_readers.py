@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from random import Random
 
@@ -13,43 +12,24 @@ from ...checkers.records import Stored
 from ...checkers.transactions import Place, Poll
 from .clients import CLIENT_FAILURES, stop_client
 from .loop import SimulatedLoop
-from .process import Process
+from .simulated_client import RevivingClient
 from .transactional_clients import STOP_S, TransactionHistory
 
-_RETRY_S = 0.2
 
-
-class TransactionReader:
+class TransactionReader(RevivingClient):
     """From the start of every partition, and after a while or a failure anew."""
+
+    failures = CLIENT_FAILURES
 
     def __init__(
         self, name: str, host: str, bootstrap: Sequence[str], history: TransactionHistory, *,
         is_read_committed: bool, loop: SimulatedLoop, random: Random, trace: Callable[[str], None],
     ) -> None:  # fmt: skip
-        self.process = Process(name, host)
-        self.is_stopping = False
-        self.is_done = False
-        self._name = name
+        super().__init__(name, host, history.errors, loop=loop, random=random)
         self._bootstrap = list(bootstrap)
         self._history = history
         self._is_read_committed = is_read_committed
-        self._loop = loop
-        self._random = random
         self._trace = trace
-
-    def start(self) -> None:
-        self.process.run(lambda: self._loop.create_task(self._run()))
-
-    async def _run(self) -> None:
-        life = 0
-        while not self.is_stopping:
-            life += 1
-            try:
-                await self._live(f"{self._name}.{life}")
-            except CLIENT_FAILURES as error:
-                self._history.errors[type(error).__name__] += 1
-                await asyncio.sleep(_RETRY_S)
-        self.is_done = True
 
     async def _live(self, name: str) -> None:
         consumer = AIOKafkaConsumer(
