@@ -21,7 +21,7 @@ from ..disk.files import File, Files
 from .index_file import CorruptIndex
 from .rules.aborted_transaction import AbortedTransaction
 
-_ENTRY: Final = Struct(">hqqqq")
+ENTRY: Final = Struct(">hqqqq")
 _VERSION: Final = 0
 _MAX_PENDING_ENTRIES: Final = 64
 
@@ -58,7 +58,7 @@ class TransactionIndex:
 
     def replace(self, transactions: Sequence[AbortedTransaction]) -> None:
         """These are all, in offset order. OSError leaves what there was."""
-        data = b"".join(_ENTRY.pack(_VERSION, *transaction) for transaction in transactions)
+        data = b"".join(ENTRY.pack(_VERSION, *transaction) for transaction in transactions)
         self.close()
         self._files.write_atomically(self._path, data)
         self._pending = []
@@ -70,7 +70,7 @@ class TransactionIndex:
 
     def write_pending(self) -> None:
         if self._pending:
-            self._open().append([_ENTRY.pack(_VERSION, *transaction) for transaction in self._pending])
+            self._open().append([ENTRY.pack(_VERSION, *transaction) for transaction in self._pending])
             self._pending.clear()
 
     def collect(self, start_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
@@ -89,7 +89,7 @@ class TransactionIndex:
         written = len(entries) - len(self._pending)
         kept = sum(1 for entry in entries if entry.last_offset < offset)
         if kept < written:
-            self._open().truncate(kept * _ENTRY.size)
+            self._open().truncate(kept * ENTRY.size)
         del entries[kept:]
         del self._pending[max(kept - written, 0) :]
 
@@ -121,10 +121,10 @@ class TransactionIndex:
 
 def decode_transactions(data: bytes, path: str) -> list[AbortedTransaction]:
     """What such a file has. CorruptIndex."""
-    if len(data) % _ENTRY.size:
-        raise CorruptIndex(f"{path} has {len(data)} bytes, which is no multiple of {_ENTRY.size}")
+    if len(data) % ENTRY.size:
+        raise CorruptIndex(f"{path} has {len(data)} bytes, which is no multiple of {ENTRY.size}")
     entries: list[AbortedTransaction] = []
-    for version, *fields in _ENTRY.iter_unpack(data):
+    for version, *fields in ENTRY.iter_unpack(data):
         entry = AbortedTransaction(*fields)
         if version != _VERSION or (entries and entry.last_offset <= entries[-1].last_offset):
             raise CorruptIndex(f"{path} has an impossible entry {entry} of version {version}")

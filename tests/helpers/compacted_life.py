@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
-from file_damage import DAMAGED_SUFFIXES, OtherReplica, closed_files, flip_bit, scrub
+from file_damage import OtherReplica, closed_files, damage_rule, flip_bit, scrub
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from node_disk import NodeDisk
@@ -216,13 +216,7 @@ class CompactedLife(RuleBasedStateMachine):
         self.kill_process(self.random if is_power_lost else None)
         self.begin()
 
-    @rule(
-        is_stopped=st.booleans(),
-        number=st.integers(0, 1000),
-        suffix=st.sampled_from(DAMAGED_SUFFIXES),
-        share=st.floats(0, 1, exclude_max=True),
-        bit=st.integers(0, 7),
-    )
+    @damage_rule
     def damage(self, is_stopped: bool, number: int, suffix: str, share: float, bit: int) -> None:
         """A file of a closed segment; scrubbing finds it, and another replica has what was in it."""
         log, files = self.log, self.disk.files

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
 from node_disk import NodeDisk
 
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
@@ -16,6 +18,15 @@ from penstock.storage.scrubbing.scrubber import ExecutorScrubber
 DAMAGED_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 """Not a producer snapshot: nothing else on a disk knows of producers, and of transactions that began, in what is not on
 it any more."""
+
+damage_rule = rule(
+    is_stopped=st.booleans(),
+    number=st.integers(0, 1000),
+    suffix=st.sampled_from(DAMAGED_SUFFIXES),
+    share=st.floats(0, 1, exclude_max=True),
+    bit=st.integers(0, 7),
+)
+"""Of machines: whether the process is down meanwhile, which file, and what of it."""
 
 
 def closed_files(log: Log, files: MemoryFiles, suffix: str) -> list[str]:

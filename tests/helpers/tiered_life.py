@@ -16,7 +16,7 @@ from contextlib import suppress
 from random import Random
 
 from batch_list import BatchList
-from file_damage import DAMAGED_SUFFIXES, closed_files, flip_bit, scrub
+from file_damage import closed_files, damage_rule, flip_bit, scrub
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from moving_disk import FIRST, SECOND
@@ -275,13 +275,7 @@ class TieredLife(RuleBasedStateMachine):
     def change_metadata_outage(self, failure: str | None) -> None:
         self.partition.metadata.failure = failure
 
-    @rule(
-        is_stopped=st.booleans(),
-        number=st.integers(0, 1000),
-        suffix=st.sampled_from(DAMAGED_SUFFIXES),
-        share=st.floats(0, 1, exclude_max=True),
-        bit=st.integers(0, 7),
-    )
+    @damage_rule
     def damage(self, is_stopped: bool, number: int, suffix: str, share: float, bit: int) -> None:
         """A file of a closed segment, while the process is down or while it runs; scrubbing finds it."""
         partition, log = self.partition, self.log

@@ -16,35 +16,38 @@ leader. So runs with it have a scrubber (`cluster_settings.py`). Not hit are
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from random import Random
-from struct import Struct
 from typing import Final
 
+from ....protocol.batches import iterate_headers
+from ....protocol.errors import CorruptData
+from ....storage.directories.rules.checkpoints import CHECKPOINTS
+from ....storage.log.rules.file_names import (
+    LEADER_EPOCH_CHECKPOINT,
+    LOG,
+    OFFSET_INDEX,
+    PARTITION_METADATA,
+    PRODUCER_SNAPSHOT,
+    TIME_INDEX,
+    TRANSACTION_INDEX,
+)
+from ....storage.log.transaction_index import ENTRY
 from .disk_faults import DiskLosses, FaultSchedule
 from .machine import Machine
 
-KINDS: Final = ("bit-flip", "lost-file")
 # Of closed segments: found by scrubbing, by reads, or by a start.
-_LOG: Final = ".log"
-_CLOSED: Final = (_LOG, _LOG, ".index", ".timeindex", ".snapshot")
-_TRANSACTION_INDEX: Final = ".txnindex"
+_CLOSED: Final = (LOG, LOG, OFFSET_INDEX, TIME_INDEX, PRODUCER_SNAPSHOT)
 # Of a log, and of a log directory: read by a start only.
-_OF_LOGS: Final = ("leader-epoch-checkpoint", "partition.metadata")
-_OF_DIRECTORIES: Final = (
-    "recovery-point-offset-checkpoint",
-    "log-start-offset-checkpoint",
-    "replication-offset-checkpoint",
-    "cleaner-offset-checkpoint",
-)
+_OF_LOGS: Final = (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
+_OF_DIRECTORIES: Final = CHECKPOINTS
 _LOST: Final = ("gone", "empty", "torn", "zeros")
 # How often the process of a node that runs is ended for it: it starts with the damage.
 _DOWN_SHARE: Final = 0.4
 _START_SHARE: Final = 0.4
 _METADATA: Final = "__cluster_metadata-0"
-# Base offset and length, the first of what comes before the CRC in a record batch.
-_HEAD: Final = Struct(">qi")
+# In a record batch.
 _CRC_POSITION: Final = 17
-_TRANSACTION_INDEX_ENTRY_BYTES: Final = 34
 
 
 class DamageFaults:
@@ -92,8 +95,8 @@ class DamageFaults:
         if machine.is_up or self._random.random() >= _START_SHARE:
             self._damage(machine, self._random.choice(_CLOSED), _LOST)
             return
-        kind = self._random.choice((_TRANSACTION_INDEX, *_OF_LOGS, *_OF_DIRECTORIES))
-        self._damage(machine, kind, ("torn",) if kind == _TRANSACTION_INDEX else _LOST)
+        kind = self._random.choice((TRANSACTION_INDEX, *_OF_LOGS, *_OF_DIRECTORIES))
+        self._damage(machine, kind, ("torn",) if kind == TRANSACTION_INDEX else _LOST)
 
     def _hit(self) -> Machine | None:
         """A node of which a file may be damaged now. One that is down already is the first choice; of the others some
@@ -122,22 +125,23 @@ class DamageFaults:
         path, way = random.choice(paths), random.choice(ways)
         written = bytes(machine.files.look(path) or b"")
         found = self._flipped(path, written) if way == "flipped" else self._left(kind, way, written)
-        topic = path.rpartition("/")[0].rpartition("/")[2].rpartition("-")[0]
-        ends = {0, *(end for _, end in _batches(written))}
-        looks_compacted = (
-            path.endswith(_LOG) and self._is_compacted(topic) and (found is None or len(found.rstrip(b"\0")) in ends)
-        )
-        if found == written or looks_compacted:
+        if found == written or self._looks_compacted(path, written, found):
             return
         self._faults.note("bit flip" if way == "flipped" else "lost file", machine.node_id, path, way,
                           "open" if machine.is_up else "down")  # fmt: skip
         self._losses.lost.add(machine.node_id)
         machine.damage(path, found, is_read_at_start=kind not in _CLOSED)
 
+    def _looks_compacted(self, path: str, written: bytes, found: bytes | None) -> bool:
+        topic = path.rpartition("/")[0].rpartition("/")[2].rpartition("-")[0]
+        if not path.endswith(LOG) or not self._is_compacted(topic):
+            return False
+        return found is None or len(found.rstrip(b"\0")) in {0, *(end for _, end in _batches(written))}
+
     def _flipped(self, path: str, written: bytes) -> bytes:
         random = self._random
         first, end = 0, len(written)
-        if path.endswith(_LOG):
+        if path.endswith(LOG):
             first, end = random.choice([(at + _CRC_POSITION, end) for at, end in _batches(written)] or [(0, end)])
         data = bytearray(written)
         data[random.randrange(first, end)] ^= 1 << random.randrange(8)
@@ -149,7 +153,7 @@ class DamageFaults:
         if way == "empty":
             return b""
         size = self._random.randrange(len(written))
-        if kind == _TRANSACTION_INDEX and size % _TRANSACTION_INDEX_ENTRY_BYTES == 0:
+        if kind == TRANSACTION_INDEX and size % ENTRY.size == 0:
             size += 1
         return written[:size] + (bytes(len(written) - size) if way == "zeros" else b"")
 
@@ -168,17 +172,12 @@ def _paths(machine: Machine, kind: str) -> Iterator[str]:
             if kind in _OF_LOGS:
                 yield from (f"{folder}/{one}" for one in names if one == kind)
                 continue
-            bases = sorted(one.removesuffix(_LOG) for one in names if one.endswith(_LOG))
+            bases = sorted(one.removesuffix(LOG) for one in names if one.endswith(LOG))
             yield from (f"{folder}/{base}{kind}" for base in bases[1:-1] if f"{base}{kind}" in names)
 
 
 def _batches(data: bytes) -> Iterator[tuple[int, int]]:
-    """Where each begins and ends."""
-    position = 0
-    while position + _HEAD.size <= len(data):
-        _, length = _HEAD.unpack_from(data, position)
-        end = position + _HEAD.size + length
-        if not position + _CRC_POSITION < end <= len(data):
-            return
-        yield position, end
-        position = end
+    """Where each begins and ends. A loss of power may have torn a later one."""
+    with suppress(CorruptData):
+        for position, header in iterate_headers(data):
+            yield position, position + header.size_bytes

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....storage.disk.memory_files import MemoryFiles
-
-_LOG = ".log"
-_SNAPSHOT = ".snapshot"
+from ....storage.log.rules.file_names import LOG, PRODUCER_SNAPSHOT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,18 +24,18 @@ class DamagedFile:
 
     @property
     def is_of_batches(self) -> bool:
-        return self.path.endswith(_LOG)
+        return self.path.endswith(LOG)
 
     def is_made_good(self, files: MemoryFiles) -> bool:
         """Whether the file is another one by now, its segment is no more, or nothing lacks it."""
         now = files.look(self.path)
         if self.found is not None:
             return now is None or now != self.found
-        if now is not None or self.path.endswith(_SNAPSHOT):
+        if now is not None or self.path.endswith(PRODUCER_SNAPSHOT):
             return True
-        logs = [name for name in files.look_into(self.folder) if name.endswith(_LOG)]
+        logs = [name for name in files.look_into(self.folder) if name.endswith(LOG)]
         name = self.path.rpartition("/")[2]
         if self.is_of_batches:
             # What is before it may be deleted, what is behind it cut off.
             return not logs or not logs[0] < name < logs[-1]
-        return f"{name.rpartition('.')[0]}{_LOG}" not in logs
+        return f"{name.rpartition('.')[0]}{LOG}" not in logs
