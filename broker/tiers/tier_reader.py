@@ -52,6 +52,9 @@ class TierReader:
         # How far a search for an offset in a segment has come when it lacked a window: what it has seen may be gone
         # when that is there.
         self._places: TierCache[tuple[UUID, int], int] = TierCache(lambda: PLACES_MAX, lambda _: 1)
+        # Offset and position of the batch in each segment with which the last read began: the next one need not look
+        # for its own from the start of a segment that has no index.
+        self._begun: TierCache[UUID, tuple[int, int]] = TierCache(lambda: PLACES_MAX, lambda _: 1)
 
     @property
     def max_wait_ms(self) -> int:
@@ -130,6 +133,9 @@ class TierReader:
         position = self._places.get(place)
         if position is None:
             position = indexes.position_of(offset)
+            begun_offset, begun = self._begun.get(segment.id) or (0, 0)
+            if begun_offset <= offset:
+                position = max(position, begun)
         while position + HEADER_SIZE <= segment.size_bytes:
             window = self._loader.window_with(segment, position, HEADER_SIZE, waiter)
             if window is None:
@@ -144,6 +150,7 @@ class TierReader:
                 if window is None:
                     self._places.add(place, position)
                     return None
+                self._begun.add(segment.id, (header.base_offset, position))
                 return window, position, header.size_bytes
             if end >= window.end:
                 self._loader.note_read(window, window.end)
