@@ -38,22 +38,23 @@ class LatestRecords:
         A tombstone may mean more than that, so each one is kept.
         """
         self._is_superseded = is_superseded
-        # Offset, key and value; in the order of offsets, because what takes another's place is put at the end.
-        self._latest: dict[bytes, tuple[int, bytes, bytes]] = {}
+        # Offset, key and value.
+        self._latest: dict[bytes, tuple[int, bytes, bytes | None]] = {}
         self._others: list[LoadedRecord | TransactionEnd] = []
 
     def __len__(self) -> int:
         """How many are to be replayed so far."""
         return len(self._latest) + len(self._others)
 
-    def add_values(self, records: list[tuple[int, bytes, bytes | None]], base_offset: int) -> None:
-        """Records of one batch that is not transactional: offset delta, key and value."""
+    def add_values(self, records: list[tuple[int, bytes, bytes | None]]) -> None:
+        """Records that are not transactional: offset, key and value."""
         latest = self._latest
-        for delta, key, value in records:
-            if value is not None and (latest.pop(key, None) is not None or self._is_superseded(key)):
-                latest[key] = base_offset + delta, key, value
+        for record in records:
+            offset, key, value = record
+            if value is not None and (key in latest or self._is_superseded(key)):
+                latest[key] = record
             else:
-                self._others.append(LoadedRecord(base_offset + delta, key, value, NO_PRODUCER_ID))
+                self._others.append(LoadedRecord(offset, key, value, NO_PRODUCER_ID))
 
     def add(self, record: LoadedRecord | TransactionEnd) -> None:
         self._others.append(record)
@@ -62,5 +63,5 @@ class LatestRecords:
         """What is to be replayed, in its order; nothing of it is known here any more."""
         latest, others = self._latest, self._others
         self._latest, self._others = {}, []
-        values = (LoadedRecord(offset, key, value, NO_PRODUCER_ID) for offset, key, value in latest.values())
+        values = (LoadedRecord(offset, key, value, NO_PRODUCER_ID) for offset, key, value in sorted(latest.values()))
         return merge(values, others, key=itemgetter(0))

@@ -11,7 +11,7 @@ from typing import Final
 
 from ...protocol.batches import HEADER_SIZE, NO_PRODUCER_ID, BatchHeader, read_header
 from ...protocol.errors import CorruptData
-from ...protocol.plain_records import read_plain_batch
+from ...protocol.plain_records import read_plain_records
 from ...protocol.records import control_type, read_records
 from ...storage.log.file_slice import FileSlice
 from ...storage.log.rules.control_records import COMMIT
@@ -73,17 +73,15 @@ class CoordinatorLoader:
 
     async def _collect(self, latest: LatestRecords, raw: bytes, offset: int) -> tuple[int, int]:
         """All whole batches; returns where the next one begins, and how many records there were."""
-        position = count = batch_count = 0
+        position = count = 0
         start_offset = offset
         while len(raw) - position >= HEADER_SIZE:
-            batch_count += 1
-            if batch_count % _BATCHES_PER_TURN == 0:
-                await asyncio.sleep(0)
-            plain = read_plain_batch(raw, position)
-            if plain is not None and plain.base_offset >= start_offset:
-                latest.add_values(plain.records, plain.base_offset)
+            plain = read_plain_records(raw, position, max(offset, start_offset), _BATCHES_PER_TURN)
+            if plain.end > position:
+                latest.add_values(plain.records)
                 count += len(plain.records)
                 position, offset = plain.end, plain.next_offset
+                await asyncio.sleep(0)
                 continue
             header = read_header(raw, position)
             if position + header.size_bytes > len(raw):
@@ -122,7 +120,7 @@ def _collect_batch(latest: LatestRecords, batch: memoryview, header: BatchHeader
                 producer_id = header.producer_id if header.is_transactional else NO_PRODUCER_ID
                 latest.add(LoadedRecord(record.offset, record.key, record.value, producer_id))
             else:
-                latest.add_values([(0, record.key, record.value)], record.offset)
+                latest.add_values([(record.offset, record.key, record.value)])
         elif (kind := control_type(record)) <= COMMIT:
             latest.add(TransactionEnd(record.offset, header.producer_id, kind == COMMIT))
     return count

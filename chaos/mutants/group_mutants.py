@@ -75,12 +75,7 @@ MUTANTS: Final = (
         bug="a coordinator that loads committed offsets takes the oldest of each partition",
         owner=LatestRecords,
         attribute="add_values",
-        make=edited(
-            "(latest.pop(key, None) is not None or self._is_superseded(key)):\n            latest[key] = "
-            "base_offset + delta, key, value",
-            "(key in latest or self._is_superseded(key)):\n            latest.setdefault(key, ("
-            "base_offset + delta, key, value))",
-        ),
+        make=edited("            latest[key] = record", "            latest.setdefault(key, record)"),
     ),
 )
 

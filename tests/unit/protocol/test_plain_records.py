@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from penstock.protocol.batches import read_header
 from penstock.protocol.compression import Compression
 from penstock.protocol.errors import CorruptData
-from penstock.protocol.plain_records import read_plain_batch
+from penstock.protocol.plain_records import read_plain_records
 from penstock.protocol.records import Record, read_records, write_batch
 
 ROWS = st.lists(
@@ -22,6 +22,7 @@ ROWS = st.lists(
     min_size=1,
     max_size=200,
 )
+BATCHES_MAX = 100
 
 
 def written(rows: list[tuple[int, int, bytes, bytes | None]], base_offset: int) -> bytes:
@@ -35,38 +36,52 @@ def written(rows: list[tuple[int, int, bytes, bytes | None]], base_offset: int) 
 def read_all(data: bytes, position: int) -> list[tuple[int, bytes | None, bytes | None]]:
     header = read_header(data, position)
     records = read_records(memoryview(data)[position:], header)
-    return [(record.offset - header.base_offset, record.key, record.value) for record in records]
+    return [(record.offset, record.key, record.value) for record in records]
 
 
-@given(rows=ROWS, base_offset=st.integers(0, 2**62), padding=st.binary(max_size=5))
+@given(
+    batches=st.lists(ROWS.filter(lambda rows: sum(gap for gap, *_ in rows) < 8_000), max_size=4),
+    base_offset=st.integers(0, 2**61),
+    padding=st.binary(max_size=5),
+    batch_max=st.integers(1, 5),
+)
 def test_it_reads_what_coordinators_write(
-    rows: list[tuple[int, int, bytes, bytes | None]], base_offset: int, padding: bytes
+    batches: list[list[tuple[int, int, bytes, bytes | None]]], base_offset: int, padding: bytes, batch_max: int
 ) -> None:
-    batch = written(rows, base_offset)
-    data = padding + batch + padding
-    plain = read_plain_batch(data, len(padding))
-    if sum(gap for gap, *_ in rows) < 8_000:
-        assert plain is not None
-    if plain is not None:
-        assert plain.records == read_all(data, len(padding))
-        assert (plain.base_offset, plain.end) == (base_offset, len(padding) + len(batch))
-        assert plain.next_offset == read_header(data, len(padding)).next_offset
+    data, offset = padding, base_offset
+    expected: list[tuple[int, bytes | None, bytes | None]] = []
+    end, next_offset = len(padding), base_offset
+    for number, rows in enumerate(batches):
+        batch = written(rows, offset)
+        offset = read_header(batch, 0).next_offset
+        if number < batch_max:
+            expected += read_all(batch, 0)
+            end, next_offset = len(data) + len(batch), offset
+        data += batch
+    plain = read_plain_records(data + padding, len(padding), base_offset, batch_max)
+    assert plain == (expected, next_offset, end)
 
 
-@given(rows=ROWS, seed=st.integers(0, 2**32))
+@given(before=ROWS, rows=ROWS | ROWS.map(lambda rows: rows[:1]), seed=st.integers(0, 2**32))
 def test_damaged_batches_are_read_alike_or_left_to_the_other_reader(
-    rows: list[tuple[int, int, bytes, bytes | None]], seed: int
+    before: list[tuple[int, int, bytes, bytes | None]],
+    rows: list[tuple[int, int, bytes, bytes | None]],
+    seed: int,
 ) -> None:
     generator = Random(seed)
-    data = bytearray(written(rows, 7))
+    whole = written(before, 7)
+    next_offset = read_header(whole, 0).next_offset
+    data = bytearray(written(rows, next_offset))
     for _ in range(generator.randrange(1, 4)):
         data[generator.randrange(len(data))] ^= 1 << generator.randrange(8)
     damaged = bytes(data[: generator.choice([len(data), generator.randrange(len(data))])])
-    plain = read_plain_batch(damaged, 0)
-    if plain is not None:
+    plain = read_plain_records(whole + damaged, 0, 7, BATCHES_MAX)
+    if plain.end == len(whole):
+        assert plain == (read_all(whole, 0), next_offset, len(whole))
+    elif plain.end:
         # Of what it does not look at: timestamps.
         with suppress(CorruptData):
-            assert plain.records == read_all(damaged, 0)
+            assert plain.records == read_all(whole, 0) + read_all(damaged, 0)
 
 
 @pytest.mark.parametrize(
@@ -82,4 +97,9 @@ def test_damaged_batches_are_read_alike_or_left_to_the_other_reader(
     ids=["compressed", "transactional", "control", "null key", "large", "headers"],
 )
 def test_other_batches_are_left_to_the_reader_of_all(batch: bytes) -> None:
-    assert read_plain_batch(batch, 0) is None
+    assert read_plain_records(batch, 0, 0, BATCHES_MAX) == ([], 0, 0)
+
+
+def test_a_batch_that_begins_below_the_offset_is_left_to_the_reader_of_all() -> None:
+    batch = write_batch([Record(4, 1, b"a", b""), Record(5, 1, b"b", b"")], base_offset=4)
+    assert read_plain_records(batch, 0, 5, BATCHES_MAX) == ([], 5, 0)

@@ -72,7 +72,7 @@ def test_what_is_left_makes_the_same_state_now_and_after_open_transactions_end(
             record = LoadedRecord(offset, event.key, event.value, event.producer_id)
         replay(all_of_them, record)
         if isinstance(event, Commit) and event.producer_id == NO_PRODUCER_ID:
-            latest.add_values([(1, event.key, event.value)], offset - 1)
+            latest.add_values([(offset, event.key, event.value)])
         else:
             latest.add(record)
         if len(latest) >= bound:
@@ -89,9 +89,9 @@ def test_what_is_left_makes_the_same_state_now_and_after_open_transactions_end(
 
 def test_only_the_latest_value_of_a_superseded_key_is_left_and_offsets_keep_their_order() -> None:
     latest = LatestRecords(lambda key: key.startswith(b"latest"))
-    latest.add_values([(0, b"latest 1", b"x"), (1, b"other", b"x"), (2, b"latest 2", b"x")], 10)
+    latest.add_values([(10, b"latest 1", b"x"), (11, b"other", b"x"), (12, b"latest 2", b"x")])
     latest.add(TransactionEnd(13, 1, True))
-    latest.add_values([(0, b"other", b"y"), (1, b"latest 1", b"y"), (2, b"latest 2", None)], 14)
+    latest.add_values([(14, b"other", b"y"), (15, b"latest 1", b"y"), (16, b"latest 2", None)])
     assert len(latest) == 6
     assert [record.offset for record in latest.take()] == [11, 12, 13, 14, 15, 16]
     assert len(latest) == 0
