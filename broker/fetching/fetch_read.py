@@ -366,20 +366,29 @@ class FetchRead:
         if offset < end_offset and (max_bytes > 0 or min_one_batch) and not is_held_back:
             try:
                 data = partition.read(offset, max_bytes, end_offset, min_one_batch)
+                if data.size and self._may_be_damaged(partition, offset, follower):
+                    partition.check(offset, data.size)
+                    if partition.damage is not None:
+                        data = partition.read(offset, max_bytes, end_offset, min_one_batch)
                 slices, size = data
                 if aborted is not None and size:
                     aborted = partition.aborted_transactions(data, offset, end_offset)
             except KafkaError as failure:
                 partition.counters.failed_fetches += 1
                 return failed(wanted.index, failure.code), 0
-            if follower is not None and size and state.on_follower_sent(follower.replica_id, offset):
-                partition.check(offset, size)
         return (
             PartitionFetchResponse(
                 wanted.index, 0, high_watermark, last_stable_offset, log_start_offset, slices, aborted
             ),
             size,
         )
+
+    @staticmethod
+    def _may_be_damaged(partition: Partition, offset: int, follower: FollowerFetch | None) -> bool:
+        """Whether those who were sent records from `offset` on have asked for them suspiciously often."""
+        if follower is None:
+            return partition.repeated_reads.on_sent(offset, partition.log.active_segment_base_offset)
+        return partition.state.on_follower_sent(follower.replica_id, offset)
 
     def _read_tier(
         self,

@@ -21,6 +21,7 @@ from .rules.damage import FoundDamage
 from .rules.leader_state import Brokers
 from .rules.partition_state import PartitionState
 from .rules.refused_batches import RefusedBatches
+from .rules.repeated_reads import RepeatedReads
 from .rules.topic_counters import TopicCounters
 
 logger = logging.getLogger(__name__)
@@ -79,6 +80,7 @@ class Partition:
         "is_internal",
         "log",
         "on_synced",
+        "repeated_reads",
         "state",
         "topic",
         "topic_id",
@@ -137,6 +139,7 @@ class Partition:
         self.damage: FoundDamage | None = None
         # The leader epoch in which this node gave up the leadership, though its log is undamaged.
         self._given_up_epoch: LeaderEpoch | None = None
+        self.repeated_reads = RepeatedReads(log.log_end_offset)
         self._refused = refused
         # By the key that each has for the partition.
         self.watchers: dict[Hashable, Watcher] = {}
@@ -425,7 +428,8 @@ class Partition:
         return self.state.is_leader and self._given_up_epoch == self.state.leader_epoch
 
     def with_storage_errors(self, use: Callable[[], T]) -> T:
-        """Calls `use`; raises KafkaError: KAFKA_STORAGE_ERROR for OSError, CORRUPT_MESSAGE for CorruptData."""
+        """Calls `use`; raises KafkaError: KAFKA_STORAGE_ERROR for OSError, CORRUPT_MESSAGE for CorruptData that no
+        other replica can replace."""
         try:
             return use()
         except (OSError, CorruptData) as error:
@@ -447,7 +451,10 @@ class Partition:
 
     def _refusal(self, error: OSError | CorruptData) -> KafkaError:
         if isinstance(error, CorruptData):
-            return KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error))
+            # Where another replica is about to lead, clients are to look for it without an error to their users.
+            is_replaceable = bool(self.state.in_sync_followers())
+            code = ErrorCode.KAFKA_STORAGE_ERROR if is_replaceable else ErrorCode.CORRUPT_MESSAGE
+            return KafkaError(code, str(error))
         self._on_disk_error(self, error)
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
 

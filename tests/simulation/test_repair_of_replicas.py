@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
+from uuid import UUID
 
 import pytest
+from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopic
+from kio.schema.fetch.v18.response import FetchResponse, PartitionData
+from kio.static.primitive import i32, i32Timedelta, i64
 from memory_node import end_offset
 from replicating_nodes import TOPIC, World, create, leads, produce_some, run
 from waiting import loop_until
 
 from penstock.broker.node import assignments_manager
 from penstock.broker.replicas.partition import Partition
-from penstock.protocol.batches import HEADER_SIZE
-from penstock.protocol.errors import KafkaError
+from penstock.broker.replicas.rules.follower_progress import SUSPICIOUS_COUNT
+from penstock.client.connection import Connection
+from penstock.protocol.batches import HEADER_SIZE, is_crc_valid, iterate_headers
+from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.metadata.image import PartitionRegistration
 from penstock.storage.directories.rules.checkpoints import RECOVERY_POINTS
 from penstock.storage.scrubbing.rules.scrub_job import DamagedPart
@@ -93,7 +100,8 @@ def test_bit_rot_that_no_replica_can_replace_changes_nothing() -> None:
             assert await end_offset(leader, TOPIC) == BATCHES + 1
         assert world.stored(2).startswith(rotten)
         assert (registration(world).leader, registration(world).isr) == (2, (2,))
-        assert hosted(world, 3).log.log_end_offset == 0
+        # What precedes the damage.
+        await loop_until(lambda: hosted(world, 3).log.log_end_offset == 3, "intact records")
 
     run(scenario)
 
@@ -213,6 +221,48 @@ def test_damage_that_only_scrubbing_reads_is_repaired(damaged: int, position: in
     run(scenario)
 
 
+def test_damage_that_only_consumers_refuse_is_found_and_repaired() -> None:
+    async def scenario(world: World) -> None:
+        await make_segments(world, 2, 3)
+        whole = contents(world, 2)
+        flip(world, 2, 3, HEADER_SIZE + 3)
+        async with world.asking(2) as leader:
+            for _ in range(SUSPICIOUS_COUNT - 1):
+                assert not is_intact(await fetch_old(leader, hosted(world, 2).topic_id))
+            answer = await fetch_old(leader, hosted(world, 2).topic_id)
+            assert (ErrorCode(int(answer.error_code)), answer.records) == (ErrorCode.KAFKA_STORAGE_ERROR, b"")
+        await loop_until(lambda: leads(world, 3), "leader that is whole")
+        async with world.asking(3) as leader:
+            for _ in range(2 * SUSPICIOUS_COUNT):
+                assert is_intact(await fetch_old(leader, hosted(world, 3).topic_id))
+        await loop_until(lambda: contents(world, 2) == whole, "repaired log")
+        await world.wait_in_sync(2, 3)
+        assert hosted(world, 2).damage is hosted(world, 3).damage is None
+
+    run(scenario)
+
+
+async def fetch_old(connection: Connection, topic_id: UUID) -> PartitionData:
+    """As a consumer that has read up to the fourth record."""
+    partition = FetchPartition(partition=i32(0), fetch_offset=i64(3), partition_max_bytes=i32(1000))
+    answer = await connection.call(
+        FetchRequest(
+            max_wait=i32Timedelta.parse(timedelta(0)),
+            min_bytes=i32(1),
+            topics=(FetchTopic(topic_id=topic_id, partitions=(partition,)),),
+            forgotten_topics_data=(),
+        )
+    )
+    assert isinstance(answer, FetchResponse)
+    return answer.responses[0].partitions[0]
+
+
+def is_intact(answer: PartitionData) -> bool:
+    found = memoryview(answer.records or b"")
+    assert found
+    return all(is_crc_valid(found, position, header) for position, header in iterate_headers(found))
+
+
 def contents(world: World, node_id: int) -> bytes:
     """Of all segments, leader epochs included."""
     files = world.disks[node_id]
@@ -249,8 +299,10 @@ def test_what_is_damaged_is_not_read_while_nothing_can_replace_it() -> None:
         for offset in (0, 1, 2, 4, 5, 9):
             data = partition.read(offset, 1000, BATCHES, True)
             assert b"".join(piece.read(0, piece.size) for piece in data.slices)
-        with pytest.raises(KafkaError):
+        with pytest.raises(KafkaError) as caught:
             partition.read(3, 1000, BATCHES, True)
+        # As in Apache Kafka; KAFKA_STORAGE_ERROR would make clients look for another leader for ever.
+        assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
         async with world.asking(2) as leader:
             await produce_some(leader, 1)
 

@@ -8,6 +8,11 @@ SUSPICIOUS_COUNT = 4
 """Fetches of the same offset in a row before the leader checks the batches; a power of two, reached in about 140 ms."""
 
 
+def is_suspicious(count: int) -> bool:
+    """Whether records that have been sent so often are to be checked now."""
+    return count >= SUSPICIOUS_COUNT and count & (count - 1) == 0
+
+
 class FollowerProgress:
     """`log_end_offset` is the offset of its last fetch: it has all records below, synced if its config requires it.
 
@@ -84,8 +89,7 @@ class FollowerProgress:
             self.sent_offset = offset
             self.sent_count = 0
         self.sent_count += 1
-        count = self.sent_count
-        return count >= SUSPICIOUS_COUNT and count & (count - 1) == 0
+        return is_suspicious(self.sent_count)
 
     def is_caught_up(self, leader_end_offset: int, now_ms: int, lag_ms_max: int) -> bool:
         """True if it has all records of the leader, or had them within the last `lag_ms_max`.

@@ -9,6 +9,7 @@ from typed_ids import node_ids
 
 from penstock.broker.replicas.rules.damage import is_replaceable, may_repair
 from penstock.broker.replicas.rules.follower_progress import SUSPICIOUS_COUNT
+from penstock.broker.replicas.rules.repeated_reads import OFFSETS_MAX, RepeatedReads
 from penstock.protocol.ids import LeaderEpoch, NodeId, PartitionEpoch
 from penstock.quorum.metadata.image import PartitionRegistration
 from penstock.quorum.metadata.records import DIRECTORY_LOST, NO_LEADER
@@ -59,3 +60,33 @@ def test_follower_that_asks_for_the_same_again_and_again_makes_its_leader_look()
         4 * SUSPICIOUS_COUNT,
     ]
     assert not any(replica.partition.on_follower_sent(NodeId(2), offset) for offset in range(4 * SUSPICIOUS_COUNT))
+
+
+def test_consumers_that_ask_for_the_same_old_records_again_and_again_make_the_leader_look() -> None:
+    reads = RepeatedReads(opened_end_offset=10)
+    sent = []
+    for turn in range(4 * SUSPICIOUS_COUNT):
+        # Others read on meanwhile.
+        assert not any(reads.on_sent(1_000 * turn + other, 100_000) for other in range(100, 100 + OFFSETS_MAX - 1))
+        sent.append(reads.on_sent(5, 100_000))
+    assert [count for count, is_suspicious in enumerate(sent, start=1) if is_suspicious] == [
+        SUSPICIOUS_COUNT,
+        2 * SUSPICIOUS_COUNT,
+        4 * SUSPICIOUS_COUNT,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("offset", "is_looked_at"),
+    [(9, True), (10, True), (19, True), (20, False), (21, False)],
+    ids=["before the start", "in a closed segment", "its end", "in the active segment", "behind"],
+)
+def test_what_was_written_a_moment_ago_is_not_looked_at(offset: int, is_looked_at: bool) -> None:
+    reads = RepeatedReads(opened_end_offset=10)
+    assert any(reads.on_sent(offset, 20) for _ in range(SUSPICIOUS_COUNT)) is is_looked_at
+
+
+def test_an_active_segment_from_before_the_start_is_looked_at() -> None:
+    reads = RepeatedReads(opened_end_offset=10)
+    assert any(reads.on_sent(9, 0) for _ in range(SUSPICIOUS_COUNT))
+    assert not any(reads.on_sent(10, 0) for _ in range(SUSPICIOUS_COUNT))
