@@ -241,7 +241,7 @@ TROUBLES = {
     "EIO on sync": Trouble(_order("sync"), _heal, ends_node=True, fires="sync", config={"flush.messages": "1"}),
     "EIO on read": Trouble(_order("read"), _heal, fires="read"),
     "log directory deleted": Trouble(_delete_all, _nothing, ends_node=True),
-    "partition's folder deleted": Trouble(_delete_one, _nothing),
+    "partition's folder deleted": Trouble(_delete_one, _nothing, ends_node=True),
 }
 
 
