@@ -76,7 +76,7 @@ class CoordinatorLoader:
         position = count = 0
         start_offset = offset
         while len(raw) - position >= HEADER_SIZE:
-            plain = read_plain_records(raw, position, max(offset, start_offset), _BATCHES_PER_TURN)
+            plain = read_plain_records(raw, position, offset, _BATCHES_PER_TURN)
             if plain.end > position:
                 latest.add_values(plain.records)
                 count += len(plain.records)

@@ -144,7 +144,7 @@ def load(log: LoadedLog, *, is_clean: bool) -> None:
     if not log.config.remote_storage_enable:
         # Else what is before may be in the tier.
         log.log_start_offset = max(log.log_start_offset, log.segments[0].base_offset)
-    if log.written_epochs is None or (not is_clean and _begins_late(log)):
+    if log.written_epochs is None or _begins_late(log):
         _rebuild_leader_epochs(log)
     log.leader_epochs.truncate_from_end(log.next_offset)
     log.leader_epochs.truncate_from_start(log.log_start_offset)
@@ -216,7 +216,10 @@ def _end_of(segment: Segment) -> int:
 
 
 def _begins_late(log: LoadedLog) -> bool:
-    """Whether the leader epochs were cut for a log start that a crash then took back: batches have older ones."""
+    """Whether the leader epochs were cut for a log start that is not known any more: batches have older ones.
+
+    A crash took it back, or its checkpoint is lost.
+    """
     earliest = log.leader_epochs.earliest_epoch()
     start_offset = max(log.log_start_offset, log.segments[0].base_offset)
     return log.next_offset > start_offset and (earliest is None or earliest[1] > start_offset)

@@ -432,6 +432,13 @@ def test_lost_epochs_are_found_in_the_batches(folder: Path, data: bytes | None) 
     assert open_log(folder, is_clean=True).leader_epochs.entries == ((0, 0), (1, 80))
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_epochs_that_were_cut_for_a_start_which_is_lost_are_found_in_the_batches(folder: Path, is_clean: bool) -> None:
+    open_log(folder, is_clean=True, log_start_offset=100).close()
+    assert (folder / "leader-epoch-checkpoint").read_bytes() == b"0\n1\n1 100\n"
+    assert open_log(folder, is_clean=is_clean).leader_epochs.entries == ((0, 0), (1, 80))
+
+
 def test_log_that_ends_below_its_start_begins_anew_there(folder: Path) -> None:
     log = open_log(folder, log_start_offset=500)
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (500, 500, 0)
