@@ -53,8 +53,8 @@ class ClusterFaults:
         """`is_whole` says whether every replica is in sync, `has_caught_up` whether each of one node is that may lead,
         `is_flushed` that only what is synced is acknowledged, and `counts` whether a node is one of those that
         committed records have to be on, `may_count` whether it may be one without any other node knowing it yet.
-        `on_crash_of_all` is called while no process runs. `is_compacted` tells it of a topic; without it no file is
-        damaged."""
+        `on_crash_of_all` is called while no process runs. `is_compacted` says whether the policy
+        of a topic is to compact it; without it no file is damaged."""
         self.counts: Counter[str] = Counter()
         self._machines = machines
         self._clients = tuple(clients)

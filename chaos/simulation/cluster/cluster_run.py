@@ -198,7 +198,7 @@ class _Simulation:
             is_replicated=self._shape.replication_factor > 1, counts=state.counts, may_count=state.may_count,
             leaders=state.leaders, profile=self._shape.profile,
             active_controller=lambda: self._log.active_controller, on_crash_of_all=self._on_crash_of_all,
-            tier=self._tier, is_compacted=self._is_compacted,
+            tier=self._tier, is_compacted=_COMPACTED.__contains__,
             has_offline_directory=lambda process: process.name in self._log.directory_losers,
         )  # fmt: skip
         ambushes = Ambushes(

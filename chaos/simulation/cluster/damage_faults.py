@@ -62,7 +62,7 @@ class DamageFaults:
         may_lose_data: Callable[[Machine], bool],
         is_compacted: Callable[[str], bool],
     ) -> None:
-        """`is_compacted` tells it of a topic."""
+        """`is_compacted` says whether the policy of a topic is to compact it, even where the cleaner is off."""
         self._faults = faults
         self._losses = losses
         self._machines = machines
