@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from ...protocol.batches import LENGTH_OVERHEAD
+from ...protocol.batches import HEADER_SIZE, LENGTH_OVERHEAD
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.ids import NO_LEADER_EPOCH, LeaderEpoch
 from ..disk.files import Files
@@ -222,7 +222,20 @@ def _begins_late(log: LoadedLog) -> bool:
     """
     earliest = log.leader_epochs.earliest_epoch()
     start_offset = max(log.log_start_offset, log.segments[0].base_offset)
-    return log.next_offset > start_offset and (earliest is None or earliest[1] > start_offset)
+    if log.next_offset <= start_offset or (earliest is not None and earliest[1] <= start_offset):
+        return False
+    # The first batch of a compacted log may be far behind its start, and the first epoch with it.
+    return earliest is None or _first_offset(log) < earliest[1]
+
+
+def _first_offset(log: LoadedLog) -> int:
+    """That of the first batch, or where one that is not whole is to be."""
+    for segment in log.segments:
+        if segment.size_bytes:
+            with suppress(BadBatch):
+                return next(scan(segment.file, 0, segment.size_bytes, chunk_bytes=HEADER_SIZE)).header.base_offset
+            return segment.base_offset
+    return log.next_offset
 
 
 def _without_indexes(log: LoadedLog) -> list[Segment]:

@@ -439,6 +439,23 @@ def test_epochs_that_were_cut_for_a_start_which_is_lost_are_found_in_the_batches
     assert open_log(folder, is_clean=is_clean).leader_epochs.entries == ((0, 0), (1, 80))
 
 
+def test_epochs_that_begin_with_the_first_batch_of_a_compacted_log_are_taken_as_they_are(tmp_path: Path) -> None:
+    """Its start may be far before that batch, and to look for older ones is to read all of it."""
+    path = tmp_path / "events-0"
+    config = replace(DENSE, cleanup_policy=frozenset({"compact"}))
+    log = open_log(path, is_clean=True, config=config)
+    batch = write_batch(
+        [Record(number, NOW, b"key", b"v") for number in range(80, 120)], base_offset=80, leader_epoch=1
+    )
+    log.append_as_follower(memoryview(batch), now_ms=NOW)
+    log.close()
+    (path / "leader-epoch-checkpoint").write_bytes(b"0\n2\n1 80\n2 100\n")
+    log = open_log(path, is_clean=True, config=config)
+    assert (log.log_start_offset, log.log_end_offset) == (0, 120)
+    # The batches do not say the second one.
+    assert log.leader_epochs.entries == ((1, 80), (2, 100))
+
+
 def test_log_that_ends_below_its_start_begins_anew_there(folder: Path) -> None:
     log = open_log(folder, log_start_offset=500)
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (500, 500, 0)
