@@ -23,6 +23,7 @@ _UNCHANGED: Final = b"\0\0\0"
 class PlainRecords(NamedTuple):
     records: list[tuple[int, bytes, bytes | None]]
     """Offset, key and value of each."""
+    batch_count: int
     next_offset: int
     end: int
     """Position behind their batches; where they were looked for, if there is no such batch."""
@@ -39,9 +40,8 @@ def read_plain_records(data: bytes, position: int, offset: int, batch_max: int) 
     append = records.append
     size = len(data)
     last_start = size - _START.size
-    for _ in range(batch_max):
-        if position > last_start:
-            break
+    batch_count = 0
+    while batch_count < batch_max and position <= last_start:
         base_offset, length, magic, attributes, last_delta, count, start = unpack(data, position)
         end = position + LENGTH_OVERHEAD + length
         if magic != CURRENT_MAGIC or attributes & _UNUSUAL or end > size or base_offset < offset:
@@ -68,6 +68,7 @@ def read_plain_records(data: bytes, position: int, offset: int, batch_max: int) 
                     and not data[end - 1]
                 ):
                     append((base_offset, data[key_start:key_end], data[value_start : end - 1]))
+                    batch_count += 1
                     position, offset = end, base_offset + last_delta + 1
                     continue
         before = len(records)
@@ -78,8 +79,9 @@ def read_plain_records(data: bytes, position: int, offset: int, batch_max: int) 
         if not is_plain:
             del records[before:]
             break
+        batch_count += 1
         position, offset = end, base_offset + last_delta + 1
-    return PlainRecords(records, offset, position)
+    return PlainRecords(records, batch_count, offset, position)
 
 
 def _read_records(

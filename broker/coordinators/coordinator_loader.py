@@ -73,16 +73,20 @@ class CoordinatorLoader:
 
     async def _collect(self, latest: LatestRecords, raw: bytes, offset: int) -> tuple[int, int]:
         """All whole batches; returns where the next one begins, and how many records there were."""
-        position = count = 0
+        position = count = batch_count = 0
         start_offset = offset
         while len(raw) - position >= HEADER_SIZE:
-            plain = read_plain_records(raw, position, offset, _BATCHES_PER_TURN)
-            if plain.end > position:
+            if batch_count == _BATCHES_PER_TURN:
+                batch_count = 0
+                await asyncio.sleep(0)
+            plain = read_plain_records(raw, position, offset, _BATCHES_PER_TURN - batch_count)
+            if plain.batch_count:
                 latest.add_values(plain.records)
                 count += len(plain.records)
+                batch_count += plain.batch_count
                 position, offset = plain.end, plain.next_offset
-                await asyncio.sleep(0)
                 continue
+            batch_count += 1
             header = read_header(raw, position)
             if position + header.size_bytes > len(raw):
                 break

@@ -59,7 +59,7 @@ def test_it_reads_what_coordinators_write(
             end, next_offset = len(data) + len(batch), offset
         data += batch
     plain = read_plain_records(data + padding, len(padding), base_offset, batch_max)
-    assert plain == (expected, next_offset, end)
+    assert plain == (expected, min(len(batches), batch_max), next_offset, end)
 
 
 @given(before=ROWS, rows=ROWS | ROWS.map(lambda rows: rows[:1]), seed=st.integers(0, 2**32))
@@ -77,7 +77,7 @@ def test_damaged_batches_are_read_alike_or_left_to_the_other_reader(
     damaged = bytes(data[: generator.choice([len(data), generator.randrange(len(data))])])
     plain = read_plain_records(whole + damaged, 0, 7, BATCHES_MAX)
     if plain.end == len(whole):
-        assert plain == (read_all(whole, 0), next_offset, len(whole))
+        assert plain == (read_all(whole, 0), 1, next_offset, len(whole))
     elif plain.end:
         # Of what it does not look at: timestamps.
         with suppress(CorruptData):
@@ -97,9 +97,9 @@ def test_damaged_batches_are_read_alike_or_left_to_the_other_reader(
     ids=["compressed", "transactional", "control", "null key", "large", "headers"],
 )
 def test_other_batches_are_left_to_the_reader_of_all(batch: bytes) -> None:
-    assert read_plain_records(batch, 0, 0, BATCHES_MAX) == ([], 0, 0)
+    assert read_plain_records(batch, 0, 0, BATCHES_MAX) == ([], 0, 0, 0)
 
 
 def test_a_batch_that_begins_below_the_offset_is_left_to_the_reader_of_all() -> None:
     batch = write_batch([Record(4, 1, b"a", b""), Record(5, 1, b"b", b"")], base_offset=4)
-    assert read_plain_records(batch, 0, 5, BATCHES_MAX) == ([], 5, 0)
+    assert read_plain_records(batch, 0, 5, BATCHES_MAX) == ([], 0, 5, 0)
