@@ -10,8 +10,10 @@ from random import Random
 
 from kio.schema.create_topics.v7.request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopic
+from kio.schema.fetch.v18.response import FetchResponse, PartitionData
 from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from kio.schema.list_offsets.v11.response import ListOffsetsResponse
+from kio.schema.list_offsets.v11.response import ListOffsetsPartitionResponse, ListOffsetsResponse
 from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.metadata.v13.response import MetadataResponse
 from kio.schema.produce.v13.response import ProduceResponse
@@ -29,6 +31,7 @@ from penstock.storage.disk.memory_files import MemoryFiles
 from penstock.storage.tiers.rules.tier_store import OpenTier
 
 MINUTE = i32Timedelta.parse(timedelta(minutes=1))
+_FINAL_EPOCH = -1
 LATEST = -1
 
 
@@ -159,14 +162,41 @@ async def produce(
 
 
 async def end_offset(connection: Connection, topic: str) -> int:
-    wanted = ListOffsetsPartition(partition_index=i32(0), timestamp=i64(LATEST))
+    return (await list_offsets(connection, topic, LATEST)).offset
+
+
+async def list_offsets(
+    connection: Connection, topic: str, timestamp: int, *, timeout: i32Timedelta = MINUTE
+) -> ListOffsetsPartitionResponse:
+    """Of the topic's first partition."""
+    wanted = ListOffsetsPartition(partition_index=i32(0), timestamp=i64(timestamp))
     response = await connection.call(
         ListOffsetsRequest(
             replica_id=BrokerId(-1),
             isolation_level=i8(0),
             topics=(ListOffsetsTopic(name=TopicName(topic), partitions=(wanted,)),),
-            timeout=MINUTE,
+            timeout=timeout,
         )
     )
     assert isinstance(response, ListOffsetsResponse)
-    return response.topics[0].partitions[0].offset
+    return response.topics[0].partitions[0]
+
+
+async def fetch_from(connection: Connection, topic: str, offset: int) -> PartitionData:
+    """Committed records of the topic's first partition; waits for one."""
+    topic_id = (await describe(connection, topic)).topics[0].topic_id
+    wanted = FetchPartition(partition=i32(0), fetch_offset=i64(offset), partition_max_bytes=i32(1_000_000))
+    response = await connection.call(
+        FetchRequest(
+            max_wait=MINUTE,
+            min_bytes=i32(1),
+            max_bytes=i32(1_000_000),
+            isolation_level=i8(1),
+            session_id=i32(0),
+            session_epoch=i32(_FINAL_EPOCH),
+            topics=(FetchTopic(topic_id=topic_id, partitions=(wanted,)),),
+            forgotten_topics_data=(),
+        )
+    )
+    assert isinstance(response, FetchResponse)
+    return response.responses[0].partitions[0]

@@ -7,21 +7,19 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from kio.schema.delete_records.v2.request import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopic
-from kio.schema.fetch.v18.response import FetchResponse, PartitionData
+from kio.schema.fetch.v18.response import PartitionData
 from kio.schema.incremental_alter_configs.v1.request import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
 from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
-from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from kio.schema.list_offsets.v11.response import ListOffsetsPartitionResponse, ListOffsetsResponse
-from kio.schema.types import BrokerId, ProducerId, TopicName
+from kio.schema.list_offsets.v11.response import ListOffsetsPartitionResponse
+from kio.schema.types import ProducerId, TopicName
 from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from kio.schema.write_txn_markers.v2.response import WriteTxnMarkersResponse
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
-from memory_node import MINUTE, World, create_topic, describe, produce
+from memory_node import MINUTE, World, create_topic, fetch_from, list_offsets, produce
 from memory_tier import MemoryTier
 from open_transactions import HANGING_PRODUCER_ID
 
@@ -32,7 +30,6 @@ from penstock.protocol.errors import ErrorCode
 from penstock.storage.log.log import Log
 
 TOPIC = "tiered"
-FINAL_EPOCH = -1
 SEGMENT_BYTES = 1000
 # Of these, three make a segment.
 VALUE = bytes(200)
@@ -111,22 +108,7 @@ async def abort(connection: Connection) -> None:
 
 
 async def fetch(connection: Connection, offset: int) -> PartitionData:
-    topic_id = (await describe(connection, TOPIC)).topics[0].topic_id
-    wanted = FetchPartition(partition=i32(0), fetch_offset=i64(offset), partition_max_bytes=i32(1_000_000))
-    response = await connection.call(
-        FetchRequest(
-            max_wait=MINUTE,
-            min_bytes=i32(1),
-            max_bytes=i32(1_000_000),
-            isolation_level=i8(1),
-            session_id=i32(0),
-            session_epoch=i32(FINAL_EPOCH),
-            topics=(FetchTopic(topic_id=topic_id, partitions=(wanted,)),),
-            forgotten_topics_data=(),
-        )
-    )
-    assert isinstance(response, FetchResponse)
-    return response.responses[0].partitions[0]
+    return await fetch_from(connection, TOPIC, offset)
 
 
 async def read_offsets(connection: Connection, start: int, end: int) -> list[int]:
@@ -142,33 +124,14 @@ async def read_offsets(connection: Connection, start: int, end: int) -> list[int
 
 
 async def offset_for(connection: Connection, timestamp: int) -> int:
-    wanted = ListOffsetsPartition(partition_index=i32(0), timestamp=i64(timestamp))
-    response = await connection.call(
-        ListOffsetsRequest(
-            replica_id=BrokerId(-1),
-            isolation_level=i8(0),
-            topics=(ListOffsetsTopic(name=TopicName(TOPIC), partitions=(wanted,)),),
-            timeout=MINUTE,
-        )
-    )
-    assert isinstance(response, ListOffsetsResponse)
-    (found,) = response.topics[0].partitions
+    found = await list_offsets(connection, TOPIC, timestamp)
     assert not found.error_code, found.error_code
     return int(found.offset)
 
 
 async def search(connection: Connection, timestamp: int, timeout_ms: int) -> ListOffsetsPartitionResponse:
-    wanted = ListOffsetsPartition(partition_index=i32(0), timestamp=i64(timestamp))
-    response = await connection.call(
-        ListOffsetsRequest(
-            replica_id=BrokerId(-1),
-            isolation_level=i8(0),
-            topics=(ListOffsetsTopic(name=TopicName(TOPIC), partitions=(wanted,)),),
-            timeout=i32Timedelta.parse(timedelta(milliseconds=timeout_ms)),
-        )
-    )
-    assert isinstance(response, ListOffsetsResponse)
-    return response.topics[0].partitions[0]
+    timeout = i32Timedelta.parse(timedelta(milliseconds=timeout_ms))
+    return await list_offsets(connection, TOPIC, timestamp, timeout=timeout)
 
 
 async def alter(connection: Connection, **configs: str) -> ErrorCode:

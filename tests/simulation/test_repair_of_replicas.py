@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
-from uuid import UUID
 
 import pytest
-from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopic
-from kio.schema.fetch.v18.response import FetchResponse, PartitionData
-from kio.static.primitive import i32, i32Timedelta, i64
-from memory_node import end_offset
+from kio.schema.fetch.v18.response import PartitionData
+from memory_node import end_offset, fetch_from
 from replicating_nodes import TOPIC, World, create, leads, produce_some, run
 from waiting import loop_until
 
 from penstock.broker.node import assignments_manager
 from penstock.broker.replicas.partition import Partition
 from penstock.broker.replicas.rules.follower_progress import SUSPICIOUS_COUNT
-from penstock.client.connection import Connection
 from penstock.protocol.batches import HEADER_SIZE, is_crc_valid, iterate_headers
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.quorum.metadata.image import PartitionRegistration
@@ -228,33 +223,18 @@ def test_damage_that_only_consumers_refuse_is_found_and_repaired() -> None:
         flip(world, 2, 3, HEADER_SIZE + 3)
         async with world.asking(2) as leader:
             for _ in range(SUSPICIOUS_COUNT - 1):
-                assert not is_intact(await fetch_old(leader, hosted(world, 2).topic_id))
-            answer = await fetch_old(leader, hosted(world, 2).topic_id)
+                assert not is_intact(await fetch_from(leader, TOPIC, 3))
+            answer = await fetch_from(leader, TOPIC, 3)
             assert (ErrorCode(int(answer.error_code)), answer.records) == (ErrorCode.KAFKA_STORAGE_ERROR, b"")
         await loop_until(lambda: leads(world, 3), "leader that is whole")
         async with world.asking(3) as leader:
             for _ in range(2 * SUSPICIOUS_COUNT):
-                assert is_intact(await fetch_old(leader, hosted(world, 3).topic_id))
+                assert is_intact(await fetch_from(leader, TOPIC, 3))
         await loop_until(lambda: contents(world, 2) == whole, "repaired log")
         await world.wait_in_sync(2, 3)
         assert hosted(world, 2).damage is hosted(world, 3).damage is None
 
     run(scenario)
-
-
-async def fetch_old(connection: Connection, topic_id: UUID) -> PartitionData:
-    """As a consumer that has read up to the fourth record."""
-    partition = FetchPartition(partition=i32(0), fetch_offset=i64(3), partition_max_bytes=i32(1000))
-    answer = await connection.call(
-        FetchRequest(
-            max_wait=i32Timedelta.parse(timedelta(0)),
-            min_bytes=i32(1),
-            topics=(FetchTopic(topic_id=topic_id, partitions=(partition,)),),
-            forgotten_topics_data=(),
-        )
-    )
-    assert isinstance(answer, FetchResponse)
-    return answer.responses[0].partitions[0]
 
 
 def is_intact(answer: PartitionData) -> bool:

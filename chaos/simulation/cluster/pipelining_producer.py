@@ -30,10 +30,9 @@ from ...checkers.transactions import Place
 from ...workloads.bumping_producer import check, milliseconds
 from .clients import History
 from .loop import SimulatedLoop
-from .simulated_client import SimulatedClient
+from .simulated_client import RevivingClient
 
 _IN_FLIGHT_MAX: Final = 5
-_RETRY_S: Final = 0.2
 _BACKOFFS_S: Final = (0.005, 0.02, 0.1)
 # Between two bursts, on average.
 _PACES_S: Final = (0.02, 0.05, 0.2)
@@ -50,9 +49,10 @@ class _NotInTurnError(Exception):
     """An answer that a producer of this kind never gets."""
 
 
-class PipeliningProducer(SimulatedClient):
+class PipeliningProducer(RevivingClient):
     """One after the other, until `is_stopping`."""
 
+    failures = (KafkaError, OSError, CorruptData)
     is_idempotent = True
 
     def __init__(
@@ -61,7 +61,7 @@ class PipeliningProducer(SimulatedClient):
         trace: Callable[[str], None],
     ) -> None:  # fmt: skip
         """`leader` tells which node leads a partition now; the place of a node in `bootstrap` is its id, less one."""
-        super().__init__(name, "10.0.1.41", loop=loop, random=random)
+        super().__init__(name, "10.0.1.41", history.errors, loop=loop, random=random)
         self.acknowledged_count = 0
         self._addresses = [(one.host, one.port) for one in parse_addresses(",".join(bootstrap))]
         self._history = history
@@ -70,21 +70,14 @@ class PipeliningProducer(SimulatedClient):
         self._now_ms = now_ms
         self._trace = trace
 
-    async def _run(self) -> None:
-        life = 0
-        while not self.is_stopping:
-            life += 1
-            try:
-                await self._live(f"{self._name}.{life}")
-            except (KafkaError, OSError, CorruptData) as error:
-                self._history.errors[type(error).__name__] += 1
-                await asyncio.sleep(_RETRY_S)
-            except _NotInTurnError as error:
-                self._history.violations.append(str(error))
-                break
-        self.is_done = True
-
     async def _live(self, name: str) -> None:
+        try:
+            await self._produce(name)
+        except _NotInTurnError as error:
+            self._history.violations.append(str(error))
+            self.is_stopping = True
+
+    async def _produce(self, name: str) -> None:
         address = self._random.choice(self._addresses)
         async with await connect(*address, client_id=name, timeout_ms=self._timeout_ms) as connection:
             answer: Any = await connection.call(
