@@ -5,6 +5,7 @@ out of room for the names in a folder, and allocates late.
 """
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +29,7 @@ class SmallDisk:
     def __init__(self, folder: Path, *, size_bytes: int, kind: Kind) -> None:
         self.path = folder / kind
         self._image = folder / f"{kind}.img"
+        self._repaired = folder / f"{kind}-repaired.img"
         self._ballast = self.path / "ballast"
         self._size_bytes = size_bytes
         self._kind = kind
@@ -86,6 +88,10 @@ class SmallDisk:
         """Check a disk that is read-only, and make it writable again, once no process uses it. Raises ClusterError."""
         if not clock.wait_until(self._is_unmounted, timeout_s=_UNMOUNT_TIMEOUT_S, interval_s=0.1):
             raise ClusterError(f"{self.path} is still in use and stays mounted")
+        # Another mount namespace (`ip netns exec` makes one) may have it mounted as well, and mounting the same file
+        # again would find the file system that failed.
+        shutil.copyfile(self._image, self._repaired)
+        self._repaired.replace(self._image)
         # 1 of e2fsck is "errors corrected".
         checked = subprocess.run(("e2fsck", "-p", str(self._image)), capture_output=True, text=True, check=False)
         if checked.returncode > 1:

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 import urllib.request
 from collections import Counter, defaultdict
@@ -264,6 +265,28 @@ def test_a_failing_disk_of_one_of_three_loses_nothing_acknowledged(tmp_path: Pat
             _round(world, trouble, figures)
         world.check()
         sys.stdout.write(f"figures of {name}: {figures.line(world)}\n")
+
+
+@pytest.mark.timeout(60)
+def test_a_disk_is_repaired_that_another_mount_namespace_has_mounted(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        try:
+            disk = stack.enter_context(SmallDisk(tmp_path, size_bytes=DISK_BYTES, kind="ext4"))
+        except SmallDiskUnavailableError as error:
+            pytest.skip(f"{error}; run the tests as root on Linux")
+        other = stack.enter_context(
+            subprocess.Popen(
+                ("unshare", "--mount", "sh", "-c", "echo mounted; exec sleep 60"), stdout=subprocess.PIPE, text=True
+            )
+        )
+        stack.callback(other.kill)
+        assert other.stdout is not None
+        assert other.stdout.readline() == "mounted\n"
+        disk.make_read_only()
+        with pytest.raises(OSError, match="Read-only"):
+            (disk.path / "file").touch()
+        disk.repair()
+        (disk.path / "file").touch()
 
 
 def _round(world: World, trouble: Trouble, figures: Figures) -> None:
