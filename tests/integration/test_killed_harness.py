@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -130,8 +130,10 @@ def descendants(pid: int) -> list[tuple[ProcessId, str]]:
         for child in map(int, (task / "children").read_text().split()):
             process = identify(child)
             if process is not None:
-                name = Path(f"/proc/{child}/exe").readlink().name
-                found += [(process, name), *descendants(child)]
+                # One that ends meanwhile is none.
+                with suppress(FileNotFoundError, ProcessLookupError):
+                    name = Path(f"/proc/{child}/exe").readlink().name
+                    found += [(process, name), *descendants(child)]
     return found
 
 

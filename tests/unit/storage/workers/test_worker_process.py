@@ -68,7 +68,8 @@ def kill(pid: int) -> None:
     def has_ended() -> bool:
         try:
             return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
+            # Reaped by the watcher's thread, before the file was opened or since.
             return True
 
     wait_for(has_ended, interval_s=0.001)
