@@ -418,16 +418,16 @@ def test_timestamps_of_records_that_are_gone_are_not_found() -> None:
 
 @pytest.mark.parametrize("is_power_lost", [False, True], ids=["killed", "without power"])
 def test_an_end_at_any_step_of_a_compaction_loses_nothing(*, is_power_lost: bool) -> None:
-    latest = {f"k{i}": 60 + i for i in range(4)}
+    latest = {f"k{i}": 28 + i for i in range(4)}
     step = 0
     is_whole = False
     while not is_whole:
         with fixture() as it:
             log = it.disk.log("table")
             log.config = replace(COMPACTED, segment_bytes=200)
-            for i in range(64):
+            for i in range(32):
                 write(log, f"k{i % 4}", 1)
-            # Several of these become one.
+            # Fourteen of these become one.
             log.config = replace(COMPACTED, segment_bytes=2000)
             log.flush()
             it.disk.files.end_process(skip=step)
@@ -442,11 +442,11 @@ def test_an_end_at_any_step_of_a_compaction_loses_nothing(*, is_power_lost: bool
             it.disk.start()
             log = it.disk.log("table")
             assert log.damage is None, step
-            assert log.log_end_offset == 64, step
+            assert log.log_end_offset == 32, step
             found = offsets(log)
             assert found == sorted(set(found)), step
             assert set(latest.values()) <= set(found), step
             names = it.disk.names(log.directory)
             assert not [name for name in names if name.endswith(("cleaned", "swap", "deleted"))], step
             step += 1
-    assert step > 50
+    assert step > 100
