@@ -29,7 +29,6 @@ class SmallDisk:
     def __init__(self, folder: Path, *, size_bytes: int, kind: Kind) -> None:
         self.path = folder / kind
         self._image = folder / f"{kind}.img"
-        self._repaired = folder / f"{kind}-repaired.img"
         self._ballast = self.path / "ballast"
         self._size_bytes = size_bytes
         self._kind = kind
@@ -90,8 +89,9 @@ class SmallDisk:
             raise ClusterError(f"{self.path} is still in use and stays mounted")
         # Another mount namespace (`ip netns exec` makes one) may have it mounted as well, and mounting the same file
         # again would find the file system that failed.
-        shutil.copyfile(self._image, self._repaired)
-        self._repaired.replace(self._image)
+        copy = self._image.with_suffix(".copy")
+        shutil.copyfile(self._image, copy)
+        copy.replace(self._image)
         # 1 of e2fsck is "errors corrected".
         checked = subprocess.run(("e2fsck", "-p", str(self._image)), capture_output=True, text=True, check=False)
         if checked.returncode > 1:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
 from penstock.chaos.faults.node_networks import NetworksUnavailableError, NodeNetworks
+from penstock.chaos.faults.small_disk import Kind, SmallDisk, SmallDiskUnavailableError
 from penstock.client.cached_programs import TOXIPROXY, find_program
 
 
@@ -31,3 +35,14 @@ def need_namespaces() -> None:
             pass
     except NetworksUnavailableError as error:
         unavailable(str(error))
+
+
+@contextmanager
+def small_disk(folder: Path, *, size_bytes: int, kind: Kind) -> Iterator[SmallDisk]:
+    """For a test that needs one, mounted meanwhile."""
+    with ExitStack() as stack:
+        try:
+            disk = stack.enter_context(SmallDisk(folder, size_bytes=size_bytes, kind=kind))
+        except SmallDiskUnavailableError as error:
+            unavailable(f"{error}; run the tests as root on Linux")
+        yield disk

@@ -29,11 +29,12 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from fault_clients import DEADLINE_S, numbered
 from librdkafka_metadata import ask_metadata
+from missing_tools import small_disk
 from waiting import wait_for
 
 from penstock.chaos.faults.node_faults import NodeFaults
 from penstock.chaos.faults.orders import DiskFault, DiskOperation
-from penstock.chaos.faults.small_disk import SmallDisk, SmallDiskUnavailableError
+from penstock.chaos.faults.small_disk import SmallDisk
 from penstock.client import clock
 from penstock.local.cluster import LocalCluster
 
@@ -253,10 +254,7 @@ def test_a_failing_disk_of_one_of_three_loses_nothing_acknowledged(tmp_path: Pat
     with ExitStack() as stack:
         disk = None
         if trouble.needs_disk:
-            try:
-                disk = stack.enter_context(SmallDisk(tmp_path, size_bytes=DISK_BYTES, kind="ext4"))
-            except SmallDiskUnavailableError as error:
-                pytest.skip(f"{error}; run the tests as root on Linux")
+            disk = stack.enter_context(small_disk(tmp_path, size_bytes=DISK_BYTES, kind="ext4"))
         world = World(tmp_path / "cluster", disk)
         stack.callback(world.cluster.kill)
         world.start({"segment.bytes": str(SEGMENT_BYTES), **trouble.config})
@@ -270,10 +268,7 @@ def test_a_failing_disk_of_one_of_three_loses_nothing_acknowledged(tmp_path: Pat
 @pytest.mark.timeout(60)
 def test_a_disk_is_repaired_that_another_mount_namespace_has_mounted(tmp_path: Path) -> None:
     with ExitStack() as stack:
-        try:
-            disk = stack.enter_context(SmallDisk(tmp_path, size_bytes=DISK_BYTES, kind="ext4"))
-        except SmallDiskUnavailableError as error:
-            pytest.skip(f"{error}; run the tests as root on Linux")
+        disk = stack.enter_context(small_disk(tmp_path, size_bytes=DISK_BYTES, kind="ext4"))
         other = stack.enter_context(
             subprocess.Popen(
                 ("unshare", "--mount", "sh", "-c", "echo mounted; exec sleep 60"), stdout=subprocess.PIPE, text=True

@@ -6,7 +6,6 @@ Producers get a storage error, everything else goes on, and writes go on as soon
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -20,9 +19,10 @@ from fault_clients import (
     numbered,
     produce_once,
 )
+from missing_tools import small_disk
 from waiting import wait_for
 
-from penstock.chaos.faults.small_disk import Kind, SmallDisk, SmallDiskUnavailableError
+from penstock.chaos.faults.small_disk import SmallDisk
 from penstock.chaos.workloads.numbered_records import read_all
 from penstock.local.cluster import LocalCluster
 
@@ -36,12 +36,7 @@ PROBED = "probed"
 
 @pytest.fixture(params=["ext4", "tmpfs"])
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SmallDisk]:
-    kind: Kind = request.param
-    with ExitStack() as stack:
-        try:
-            disk = stack.enter_context(SmallDisk(tmp_path, size_bytes=SIZE_BYTES, kind=kind))
-        except SmallDiskUnavailableError as error:
-            pytest.skip(f"{error}; run the tests as root on Linux")
+    with small_disk(tmp_path, size_bytes=SIZE_BYTES, kind=request.param) as disk:
         yield disk
 
 

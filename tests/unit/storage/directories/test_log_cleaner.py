@@ -427,8 +427,8 @@ def test_an_end_at_any_step_of_a_compaction_loses_nothing(*, is_power_lost: bool
             log.config = replace(COMPACTED, segment_bytes=200)
             for i in range(32):
                 write(log, f"k{i % 4}", 1)
-            # Fourteen of these become one.
-            log.config = replace(COMPACTED, segment_bytes=2000)
+            # Seven of these become one, and seven another.
+            log.config = replace(COMPACTED, segment_bytes=1000)
             log.flush()
             it.disk.files.end_process(skip=step)
             with suppress(OSError):

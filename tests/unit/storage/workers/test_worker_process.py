@@ -13,6 +13,7 @@ import pytest
 from produced_batches import produced
 from waiting import loop_until, wait_for
 
+from penstock.local.processes import identify
 from penstock.protocol.errors import CorruptData
 from penstock.protocol.records import Record, write_batch
 from penstock.storage.compaction.cleanable import find_cleanable, plan_compaction
@@ -64,15 +65,7 @@ def has_started(pid: int) -> bool:
 def kill(pid: int) -> None:
     """It has ended when this returns, and the loop has not had a turn since."""
     os.kill(pid, signal.SIGKILL)
-
-    def has_ended() -> bool:
-        try:
-            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-        except (FileNotFoundError, ProcessLookupError):
-            # Reaped by the watcher's thread, before the file was opened or since.
-            return True
-
-    wait_for(has_ended, interval_s=0.001)
+    wait_for(lambda: identify(pid) is None, interval_s=0.001)
 
 
 def test_a_job_goes_there_and_its_result_comes_back(tmp_path: Path) -> None:
