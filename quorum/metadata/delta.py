@@ -6,11 +6,14 @@ publisher that joins late). It reports what changed by key; the new values are i
 
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import itemgetter
 from typing import TypeAlias, TypeVar, assert_never
+from uuid import UUID
 
 from ...protocol.ids import BrokerEpoch, ControllerEpoch, NodeId, TopicId
 from ..configs.own_keys import says_drained
-from . import records
+from . import records, security_records
+from .acls import Acl
 from .image import (
     BrokerRegistration,
     ConfigResource,
@@ -19,7 +22,9 @@ from .image import (
     ControllerRegistration,
     MetadataImage,
 )
+from .persistent_map import PersistentMap
 from .records import MetadataRecord
+from .security_image import DelegationToken, QuotaEntity, ScramCredential, ScramUser
 from .topics_delta import ReplayError, TopicsDelta
 
 ChangedTopics: TypeAlias = Mapping[TopicId, str]
@@ -31,7 +36,8 @@ class MetadataDelta:
 
     For publishers: `topics`, `configs` (every changed resource with its new values, empty when it has none any more),
     `brokers` (None for one that is gone), `controllers`, `features` (None for one that is gone),
-    `has_producer_ids_changed`.
+    `has_producer_ids_changed`; `acls`, `scram_credentials` and `delegation_tokens` (None for one that is gone);
+    `client_quotas` (every changed entity with its new values, empty when it has none any more).
     """
 
     def __init__(self, base: MetadataImage) -> None:
@@ -45,6 +51,10 @@ class MetadataDelta:
         self.brokers: dict[int, BrokerRegistration | None] = {}
         self.controllers: dict[NodeId, ControllerRegistration | None] = {}
         self.features: dict[str, int | None] = {}
+        self.acls: dict[UUID, Acl | None] = {}
+        self.scram_credentials: dict[ScramUser, ScramCredential | None] = {}
+        self.client_quotas: dict[QuotaEntity, dict[str, float]] = {}
+        self.delegation_tokens: dict[str, DelegationToken | None] = {}
         self.cluster_id = base.cluster_id
         self.next_producer_id = base.next_producer_id
 
@@ -60,15 +70,15 @@ class MetadataDelta:
         for resource in base.configs.by_resource.keys() | image.configs.by_resource.keys():
             if base.configs.of(resource) != image.configs.of(resource):
                 delta.configs[resource] = dict(image.configs.of(resource))
-        for broker_id in base.brokers.keys() | image.brokers.keys():
-            if base.brokers.get(broker_id) != image.brokers.get(broker_id):
-                delta.brokers[broker_id] = image.brokers.get(broker_id)
-        for controller_id in base.controllers.keys() | image.controllers.keys():
-            if base.controllers.get(controller_id) != image.controllers.get(controller_id):
-                delta.controllers[controller_id] = image.controllers.get(controller_id)
-        for name in base.features.keys() | image.features.keys():
-            if base.features.get(name) != image.features.get(name):
-                delta.features[name] = image.features.get(name)
+        _compare(delta.brokers, base.brokers, image.brokers)
+        _compare(delta.controllers, base.controllers, image.controllers)
+        _compare(delta.features, base.features, image.features)
+        _compare(delta.acls, base.acls.by_id, image.acls.by_id)
+        _compare(delta.scram_credentials, base.scram_credentials, image.scram_credentials)
+        _compare(delta.delegation_tokens, base.delegation_tokens, image.delegation_tokens)
+        for entity in base.client_quotas.keys() | image.client_quotas.keys():
+            if base.client_quotas.get(entity) != image.client_quotas.get(entity):
+                delta.client_quotas[entity] = dict(image.client_quotas.get(entity, {}))
         return delta
 
     @property
@@ -80,6 +90,7 @@ class MetadataDelta:
         return (
             not (self.topics.changed or self.topics.deleted or self.configs)
             and not (self.brokers or self.controllers or self.features)
+            and not (self.acls or self.scram_credentials or self.client_quotas or self.delegation_tokens)
             and not self.has_producer_ids_changed
             and self.cluster_id == self.base.cluster_id
         )
@@ -136,6 +147,42 @@ class MetadataDelta:
                 if self.cluster_id not in (None, record.cluster_id):
                     raise ReplayError(f"the cluster id changes from {self.cluster_id} to {record.cluster_id}")
                 self.cluster_id = record.cluster_id
+            case security_records.AccessControlEntryRecord():
+                self.acls[record.id] = Acl(
+                    resource_type=record.resource_type,
+                    resource_name=record.resource_name,
+                    pattern_type=record.pattern_type,
+                    principal=record.principal,
+                    host=record.host,
+                    operation=record.operation,
+                    permission_type=record.permission_type,
+                )
+            case security_records.RemoveAccessControlEntryRecord():
+                _remove(self.acls, self.base.acls.by_id, record.id, "ACL")
+            case security_records.UserScramCredentialRecord():
+                self.scram_credentials[ScramUser(record.name, record.mechanism)] = ScramCredential(
+                    salt=record.salt,
+                    stored_key=record.stored_key,
+                    server_key=record.server_key,
+                    iterations=record.iterations,
+                )
+            case security_records.RemoveUserScramCredentialRecord():
+                user = ScramUser(record.name, record.mechanism)
+                _remove(self.scram_credentials, self.base.scram_credentials, user, "SCRAM credential")
+            case security_records.ClientQuotaRecord():
+                self._replay_quota(record)
+            case security_records.DelegationTokenRecord():
+                self.delegation_tokens[record.token_id] = DelegationToken(
+                    token_id=record.token_id,
+                    owner=record.owner,
+                    requester=record.requester,
+                    renewers=record.renewers,
+                    issue_timestamp_ms=record.issue_timestamp,
+                    max_timestamp_ms=record.max_timestamp,
+                    expiration_timestamp_ms=record.expiration_timestamp,
+                )
+            case security_records.RemoveDelegationTokenRecord():
+                _remove(self.delegation_tokens, self.base.delegation_tokens, record.token_id, "delegation token")
             case records.BeginTransactionRecord() | records.EndTransactionRecord() | records.AbortTransactionRecord():
                 raise ReplayError(f"{type(record).__name__} belongs to the log, not to the state")
             case _:
@@ -154,6 +201,16 @@ class MetadataDelta:
             values.pop(record.name, None)
         else:
             values[record.name] = record.value
+
+    def _replay_quota(self, record: security_records.ClientQuotaRecord) -> None:
+        entity = tuple(sorted([(part.entity_type, part.entity_name) for part in record.entity], key=itemgetter(0)))
+        values = self.client_quotas.get(entity)
+        if values is None:
+            values = self.client_quotas[entity] = dict(self.base.client_quotas.get(entity, {}))
+        if record.remove:
+            values.pop(record.key, None)
+        else:
+            values[record.key] = record.value
 
     def _broker(self, broker_id: NodeId, epoch: BrokerEpoch) -> BrokerRegistration:
         broker = self.brokers[broker_id] if broker_id in self.brokers else self.base.brokers.get(broker_id)
@@ -191,6 +248,12 @@ class MetadataDelta:
             controllers=_apply_optional(base.controllers, self.controllers),
             features=_apply_optional(base.features, self.features),
             next_producer_id=self.next_producer_id,
+            acls=base.acls.changed(self.acls),
+            scram_credentials=_evolve(base.scram_credentials, self.scram_credentials),
+            client_quotas=_evolve(
+                base.client_quotas, {entity: values or None for entity, values in self.client_quotas.items()}
+            ),
+            delegation_tokens=_evolve(base.delegation_tokens, self.delegation_tokens),
         )
 
 
@@ -221,6 +284,27 @@ def _drained_brokers(base: ConfigsImage, changes: Mapping[ConfigResource, dict[s
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+def _compare(changes: dict[K, V | None], base: Mapping[K, V], after: Mapping[K, V]) -> None:
+    for key in base.keys() | after.keys():
+        if base.get(key) != after.get(key):
+            changes[key] = after.get(key)
+
+
+def _remove(changes: dict[K, V | None], base: Mapping[K, V], key: K, kind: str) -> None:
+    if (changes[key] if key in changes else base.get(key)) is None:
+        raise ReplayError(f"a record removes {kind} {key}, which is not there")
+    changes[key] = None
+
+
+def _evolve(base: PersistentMap[K, V], changes: Mapping[K, V | None]) -> PersistentMap[K, V]:
+    if not changes:
+        return base
+    return base.evolve(
+        put={key: value for key, value in changes.items() if value is not None},
+        remove=[key for key, value in changes.items() if value is None and key in base],
+    )
 
 
 def _apply_optional(base: Mapping[K, V], changes: Mapping[K, V | None]) -> Mapping[K, V]:

@@ -20,6 +20,7 @@ from ...protocol.ids import (
     TopicId,
 )
 from ..configs.own_keys import says_drained_until_restart
+from .acls import AclsImage
 from .persistent_map import PersistentMap
 from .records import (
     DIRECTORY_LOST,
@@ -29,6 +30,7 @@ from .records import (
     Endpoint,
     SupportedFeature,
 )
+from .security_image import DelegationToken, QuotaEntity, Quotas, ScramCredential, ScramUser
 
 
 class ConfigResourceType(IntEnum):
@@ -200,6 +202,11 @@ class MetadataImage:
     features: Mapping[str, int] = field(default_factory=dict)
     """Finalized levels above 0."""
     next_producer_id: int = 0
+    acls: AclsImage = field(default_factory=AclsImage)
+    scram_credentials: PersistentMap[ScramUser, ScramCredential] = field(default_factory=PersistentMap)
+    client_quotas: PersistentMap[QuotaEntity, Quotas] = field(default_factory=PersistentMap)
+    """An entity without any quota is not in the map."""
+    delegation_tokens: PersistentMap[str, DelegationToken] = field(default_factory=PersistentMap)
 
     def is_active_broker(self, broker_id: NodeId) -> bool:
         broker = self.brokers.get(broker_id)

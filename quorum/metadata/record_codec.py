@@ -18,6 +18,7 @@ import cbor2
 from ...protocol.errors import CorruptData
 from ..raft.cbor_errors import CBOR_ERRORS
 from .records import Endpoint, MetadataRecord, SupportedFeature
+from .security_records import ClientQuotaEntity
 
 _ENTRY_FORMAT = 1
 
@@ -25,7 +26,11 @@ _ENTRY_FORMAT = 1
 _HEAD = bytes((0x83, _ENTRY_FORMAT))
 
 # Fields that hold other values with fields of their own.
-_NESTED: Mapping[str, type] = {"endpoints": Endpoint, "features": SupportedFeature}
+_NESTED: Mapping[str, type] = {
+    "endpoints": Endpoint,
+    "features": SupportedFeature,
+    "entity": ClientQuotaEntity,
+}
 
 # As many ids as a broker has topics in use together; the records of one topic share one object.
 _KNOWN_IDS = 4096

@@ -18,6 +18,15 @@ from typing import ClassVar, TypeAlias
 from uuid import UUID
 
 from ...protocol.ids import NO_NODE, BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
+from .security_records import (
+    AccessControlEntryRecord,
+    ClientQuotaRecord,
+    DelegationTokenRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
 
 # Directory ids that are not ids of a directory (Kafka's `DirectoryId`).
 DIRECTORY_UNASSIGNED = UUID(int=0)
@@ -294,4 +303,11 @@ MetadataRecord: TypeAlias = (
     | EndTransactionRecord
     | AbortTransactionRecord
     | ClusterRecord
+    | AccessControlEntryRecord
+    | RemoveAccessControlEntryRecord
+    | UserScramCredentialRecord
+    | RemoveUserScramCredentialRecord
+    | ClientQuotaRecord
+    | DelegationTokenRecord
+    | RemoveDelegationTokenRecord
 )

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from ...protocol.ids import NO_BROKER_EPOCH, NO_NODE, ControllerEpoch
-from . import records
+from . import records, security_records
 from .delta import MetadataDelta
 from .image import EMPTY_IMAGE, MetadataImage
 from .record_codec import decode_entry, encode_entry, encode_record
@@ -67,6 +67,35 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     if image.next_producer_id:
         yield records.ProducerIdsRecord(
             broker_id=NO_NODE, broker_epoch=NO_BROKER_EPOCH, next_producer_id=image.next_producer_id
+        )
+    yield from _security_records(image)
+
+
+def _security_records(image: MetadataImage) -> Iterator[MetadataRecord]:
+    for entity, values in image.client_quotas.items():
+        parts = tuple(security_records.ClientQuotaEntity(entity_type=kind, entity_name=name) for kind, name in entity)
+        for key, value in values.items():
+            yield security_records.ClientQuotaRecord(entity=parts, key=key, value=value)
+    for acl_id, acl in image.acls.by_id.items():
+        yield security_records.AccessControlEntryRecord(id=acl_id, **acl._asdict())
+    for user, credential in image.scram_credentials.items():
+        yield security_records.UserScramCredentialRecord(
+            name=user.name,
+            mechanism=user.mechanism,
+            salt=credential.salt,
+            stored_key=credential.stored_key,
+            server_key=credential.server_key,
+            iterations=credential.iterations,
+        )
+    for token in image.delegation_tokens.values():
+        yield security_records.DelegationTokenRecord(
+            token_id=token.token_id,
+            owner=token.owner,
+            requester=token.requester,
+            issue_timestamp=token.issue_timestamp_ms,
+            max_timestamp=token.max_timestamp_ms,
+            expiration_timestamp=token.expiration_timestamp_ms,
+            renewers=token.renewers,
         )
 
 

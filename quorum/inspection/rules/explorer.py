@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
-from .image_tree import Folder, Leaf, Node
+from .tree import Folder, Leaf, Node
 
 _GLOB: Final = frozenset("*?[")
 _INDENT: Final = "  "

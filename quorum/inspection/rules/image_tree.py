@@ -8,6 +8,10 @@
     /image/topics/byId/<topic id>/…
     /image/configs/<TYPE>:<name>/<key>         without ":<name>" for the defaults of all brokers
     /image/producerIds/nextProducerId
+    /image/acls/byId/<id>
+    /image/clientQuotas/<entity>/<key>
+    /image/scram/<MECHANISM>/<user>
+    /image/delegationToken/<token id>
     /image/clusterId                           Kafka has it on every disk instead
     /local                                     what was read, and by which software
 
@@ -15,10 +19,9 @@ Values are Kafka's texts, secrets hidden as Kafka hides them. A folder makes its
 """
 
 from base64 import urlsafe_b64decode
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Final, TypeAlias
+from typing import Final
 from uuid import UUID
 
 from ....protocol.security_protocols import SecurityProtocol
@@ -34,50 +37,38 @@ from ...metadata.image import (
     TopicImage,
 )
 from ...metadata.records import Endpoint, SupportedFeature
+from . import security_tree
+from .tree import Folder, Leaf, Node, folder
 
 _RECOVERY_STATES: Final = ("RECOVERED", "RECOVERING")
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """A name with a text."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """A name with names below it; `names` in order, `child` gives None for a name that is not there."""
-
-    names: Callable[[], Sequence[str]]
-    child: Callable[[str], "Node | None"]
-
-
-Node: TypeAlias = Leaf | Folder
-
-
 def image_tree(image: MetadataImage, local: Mapping[str, str]) -> Folder:
     """Return the root. `local` describes the reader itself."""
-    return _folder(
+    return folder(
         {
             "image": _image(image),
-            "local": _folder({name: Leaf(text) for name, text in local.items()}),
+            "local": folder({name: Leaf(text) for name, text in local.items()}),
         }
     )
 
 
 def _image(image: MetadataImage) -> Folder:
-    brokers = _folder({str(broker_id): Leaf(_broker(image.brokers[broker_id])) for broker_id in sorted(image.brokers)})
-    controllers = _folder(
+    brokers = folder({str(broker_id): Leaf(_broker(image.brokers[broker_id])) for broker_id in sorted(image.brokers)})
+    controllers = folder(
         {str(node_id): Leaf(_controller(image.controllers[node_id])) for node_id in sorted(image.controllers)}
     )
     children: dict[str, Node] = {
-        "cluster": _folder({"brokers": brokers, "controllers": controllers}),
+        "acls": folder({"byId": security_tree.acls(image)}),
+        "clientQuotas": security_tree.client_quotas(image),
+        "cluster": folder({"brokers": brokers, "controllers": controllers}),
         "configs": _configs(image),
-        "features": _folder({f"finalized_{name}": Leaf(str(level)) for name, level in sorted(image.features.items())}),
-        "producerIds": _folder({"nextProducerId": Leaf(str(image.next_producer_id))}),
+        "delegationToken": security_tree.delegation_tokens(image),
+        "features": folder({f"finalized_{name}": Leaf(str(level)) for name, level in sorted(image.features.items())}),
+        "producerIds": folder({"nextProducerId": Leaf(str(image.next_producer_id))}),
         "provenance": Leaf(_provenance(image)),
-        "topics": _folder(
+        "scram": security_tree.scram_credentials(image),
+        "topics": folder(
             {
                 "byId": Folder(
                     lambda: sorted(base64_id(topic_id) for topic_id in image.topics.by_id),
@@ -91,11 +82,7 @@ def _image(image: MetadataImage) -> Folder:
     }
     if image.cluster_id is not None:
         children["clusterId"] = Leaf(image.cluster_id)
-    return _folder(dict(sorted(children.items())))
-
-
-def _folder(children: Mapping[str, Node]) -> Folder:
-    return Folder(lambda: tuple(children), children.get)
+    return folder(dict(sorted(children.items())))
 
 
 def _topic_or_none(topic: TopicImage | None) -> Folder | None:
@@ -116,12 +103,12 @@ def _topic_or_none(topic: TopicImage | None) -> Folder | None:
 
 def _configs(image: MetadataImage) -> Folder:
     children = {
-        _resource_name(resource): _folder(
+        _resource_name(resource): folder(
             {name: Leaf(_config_value(resource, name, value)) for name, value in sorted(values.items())}
         )
         for resource, values in image.configs.by_resource.items()
     }
-    return _folder(dict(sorted(children.items())))
+    return folder(dict(sorted(children.items())))
 
 
 def _resource_name(resource: ConfigResource) -> str:

@@ -12,6 +12,13 @@ from penstock.quorum.inspection.rules.explorer import COMMANDS, Explorer, Explor
 from penstock.quorum.inspection.rules.image_tree import image_tree
 from penstock.quorum.metadata.image import ConfigResourceType
 from penstock.quorum.metadata.records import ConfigRecord, PartitionRecord, TopicRecord
+from penstock.quorum.metadata.security_records import (
+    AccessControlEntryRecord,
+    ClientQuotaEntity,
+    ClientQuotaRecord,
+    DelegationTokenRecord,
+    UserScramCredentialRecord,
+)
 
 DIRECTORY = base64_id(directory_id(1))
 PARTITION = (
@@ -19,6 +26,12 @@ PARTITION = (
     "elr=[], lastKnownElr=[], leader=1, leaderRecoveryState=RECOVERED, leaderEpoch=0, partitionEpoch=0)"
 )
 TOPIC_ID = TopicId(directory_id(77))
+ACL_ID = directory_id(78)
+ACL = (
+    "StandardAcl(resourceType=TOPIC, resourceName=foo, patternType=LITERAL, principal=User:a, host=*, operation=READ, "
+    "permissionType=ALLOW)"
+)
+SECRET = b"hunter2"
 
 
 @pytest.fixture
@@ -41,6 +54,29 @@ def explorer() -> Explorer:
         (ConfigResourceType.BROKER, "1", "num.io.threads", "4"),
     ):
         cluster.replay([ConfigRecord(resource_type=kind, resource_name=resource, name=name, value=value)])
+    cluster.replay(
+        [
+            AccessControlEntryRecord(
+                id=ACL_ID, resource_type=2, resource_name="foo", pattern_type=3, principal="User:a", host="*",
+                operation=3, permission_type=3,
+            ),
+            UserScramCredentialRecord(
+                name="a", mechanism=1, salt=SECRET, stored_key=SECRET, server_key=SECRET, iterations=4096
+            ),
+            ClientQuotaRecord(
+                entity=(
+                    ClientQuotaEntity(entity_type="user", entity_name="a(b)"),
+                    ClientQuotaEntity(entity_type="client-id"),
+                ),
+                key="producer_byte_rate",
+                value=1024,
+            ),
+            DelegationTokenRecord(
+                token_id="t1", owner="User:a", requester="User:b", issue_timestamp=11, max_timestamp=12,
+                expiration_timestamp=13,
+            ),
+        ]
+    )  # fmt: skip
     return Explorer(image_tree(cluster.image, {"version": "1"}))
 
 
@@ -58,13 +94,26 @@ def told(explorer: Explorer, line: str) -> list[str]:
         ("cat /topics/byName/foo/0/data", [PARTITION]),
         (f"cat /topics/byId/{base64_id(TOPIC_ID)}/name", ["foo"]),
         ("cat /image/topics/byName/*/id", [base64_id(TOPIC_ID)]),
+        (f"cat /acls/byId/{base64_id(ACL_ID)}", [ACL]),
+        (
+            "cat /scram/SCRAM-SHA-256/a",
+            ["ScramCredentialData(salt=[redacted], storedKey=[redacted], serverKey=[redacted], iterations=4096)"],
+        ),
+        ("ls /clientQuotas", ["clientId(<default>)_user(a\\(b\\))"]),
+        (
+            "cat /delegationToken/t1",
+            [
+                "DelegationTokenData(tokenId=[redacted], owner=[redacted], tokenRequester=[redacted], "
+                "renewers=[redacted], issueTimestamp=[redacted], maxTimestamp=[redacted], expiryTimestamp=[redacted])"
+            ],
+        ),
         ("ls /image/configs", ["BROKER", "BROKER:1", "TOPIC:foo"]),
         ("cat /image/configs/TOPIC:foo/retention.ms", ["5"]),
         ("cat /image/configs/BROKER/ssl.keystore.password", ["[redacted]"]),
         ("cat /image/clusterId /local/version", [CLUSTER_ID, "1"]),
         ("cat /image/features/finalized_group.version", ["1"]),
         ("cat /image/producerIds/nextProducerId", ["0"]),
-        ("cat /image/provenance", ["offset 6, epoch 1, time 1970-01-01T00:00:01.000Z[UTC]"]),
+        ("cat /image/provenance", ["offset 7, epoch 1, time 1970-01-01T00:00:01.000Z[UTC]"]),
         ("find /image/configs/TOPIC:foo", ["/image/configs/TOPIC:foo", "/image/configs/TOPIC:foo/retention.ms"]),
         ("tree /configs/TOPIC:foo", ["TOPIC:foo:", "  retention.ms: 5"]),
         ("", []),

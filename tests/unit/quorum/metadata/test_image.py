@@ -34,6 +34,16 @@ from penstock.quorum.metadata.records import (
     TopicRecord,
     UnregisterBrokerRecord,
 )
+from penstock.quorum.metadata.security_records import (
+    AccessControlEntryRecord,
+    ClientQuotaEntity,
+    ClientQuotaRecord,
+    DelegationTokenRecord,
+    RemoveAccessControlEntryRecord,
+    RemoveDelegationTokenRecord,
+    RemoveUserScramCredentialRecord,
+    UserScramCredentialRecord,
+)
 from penstock.quorum.metadata.snapshot_records import RECORDS_PER_CHUNK, image_chunks, image_from_chunks, image_records
 from penstock.quorum.metadata.topics_delta import ReplayError
 
@@ -66,7 +76,7 @@ class History:
         random = self.random
         topics = sorted(image.topics.by_id.values(), key=lambda topic: topic.name)
         brokers = sorted(image.brokers)
-        kind = random.randrange(10)
+        kind = random.randrange(13)
         if kind == 0:
             free = [name for name in NAMES if name not in image.topics.by_name]
             self.next_topic += 1
@@ -114,7 +124,68 @@ class History:
             return ProducerIdsRecord(
                 broker_id=NodeId(1), broker_epoch=BrokerEpoch(1), next_producer_id=image.next_producer_id + 1_000
             )
+        if kind in (10, 11):
+            return self._acl_record(image)
+        if kind == 12:
+            return self._record_of_clients(image)
         return None
+
+    def _acl_record(self, image: MetadataImage) -> MetadataRecord:
+        random = self.random
+        present = sorted(image.acls.by_id)
+        if present and random.random() < 0.4:
+            return RemoveAccessControlEntryRecord(id=random.choice(present))
+        self.next_topic += 1
+        return AccessControlEntryRecord(
+            id=UUID(int=self.next_topic),
+            resource_type=random.choice([2, 3]),
+            resource_name=random.choice(["a", "ab", "*", "b.c"]),
+            pattern_type=random.choice([3, 4]),
+            principal="User:alice",
+            # No two ACLs are the same, as the controller sees to it.
+            host=f"10.0.0.{self.next_topic}",
+            operation=random.choice([3, 4]),
+            permission_type=random.choice([2, 3]),
+        )
+
+    def _record_of_clients(self, image: MetadataImage) -> MetadataRecord:
+        random = self.random
+        users = sorted(image.scram_credentials)
+        tokens = sorted(image.delegation_tokens)
+        match random.randrange(5):
+            case 0 if users:
+                return RemoveUserScramCredentialRecord(**random.choice(users)._asdict())
+            case 1 if tokens:
+                return RemoveDelegationTokenRecord(token_id=random.choice(tokens))
+            case 2:
+                return DelegationTokenRecord(
+                    token_id=random.choice(["t1", "t2"]),
+                    owner="User:alice",
+                    requester="User:bob",
+                    issue_timestamp=1,
+                    max_timestamp=random.randrange(5),
+                    expiration_timestamp=2,
+                    renewers=random.choice([(), ("User:carol",)]),
+                )
+            case 3:
+                return UserScramCredentialRecord(
+                    name=random.choice("ab"),
+                    mechanism=random.choice([1, 2]),
+                    salt=random.randbytes(4),
+                    stored_key=b"s",
+                    server_key=b"k",
+                    iterations=4096,
+                )
+        parts = [
+            ClientQuotaEntity(entity_type="user", entity_name=random.choice(["a", None])),
+            ClientQuotaEntity(entity_type="client-id", entity_name=random.choice(["c", None])),
+        ]
+        return ClientQuotaRecord(
+            entity=tuple(parts[: random.randrange(1, 3)]),
+            key=random.choice(["producer_byte_rate", "consumer_byte_rate"]),
+            value=random.choice([0.5, 1e6]),
+            remove=random.random() < 0.4,
+        )
 
     def _partition(self, topic_id: UUID, index: int) -> PartitionRecord:
         return PartitionRecord(
@@ -246,6 +317,9 @@ TOPIC = TopicRecord(name="t", topic_id=TopicId(UUID(int=1)))
         [TOPIC, History(1)._partition(UUID(int=1), 1)],
         [BrokerRegistrationChangeRecord(broker_id=NodeId(1), broker_epoch=BrokerEpoch(1))],
         [ClusterRecord(cluster_id="a"), ClusterRecord(cluster_id="b")],
+        [RemoveAccessControlEntryRecord(id=UUID(int=1))],
+        [RemoveUserScramCredentialRecord(name="a", mechanism=1)],
+        [RemoveDelegationTokenRecord(token_id="t")],
         [EndTransactionRecord()],
         [AbortTransactionRecord()],
         [BeginTransactionRecord(), BeginTransactionRecord()],

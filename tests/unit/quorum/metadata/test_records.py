@@ -22,6 +22,7 @@ from penstock.quorum.metadata.records import (
     SupportedFeature,
     TopicRecord,
 )
+from penstock.quorum.metadata.security_records import ClientQuotaEntity, ClientQuotaRecord
 
 TOPIC = TopicRecord(name="flights", topic_id=TopicId(UUID(int=7)))
 # CBOR's own integers, texts and arrays; what a later version may write.
@@ -33,9 +34,15 @@ any_record: st.SearchStrategy[MetadataRecord] = st.one_of(
             unknown_fields=unknown_fields,
             **{
                 name: st.lists(st.builds(nested, unknown_fields=unknown_fields), max_size=2).map(tuple)
-                for name, nested in (("endpoints", Endpoint), ("features", SupportedFeature))
+                for name, nested in (
+                    ("endpoints", Endpoint),
+                    ("features", SupportedFeature),
+                    ("entity", ClientQuotaEntity),
+                )
                 if name in cls.__dataclass_fields__
             },
+            # A value that is no number is no quota, and not equal to itself.
+            **({"value": st.floats(allow_nan=False)} if cls is ClientQuotaRecord else {}),
         )
         for cls in get_args(MetadataRecord)
     ]
