@@ -10,10 +10,9 @@ from ...quorum.configs.effective import (
     ConfigSynonym,
     broker_definition,
     group_values,
-    is_sensitive,
 )
 from ...quorum.configs.table import ConfigTable, broker_configs, client_metrics_configs, group_configs, topic_configs
-from .penstock_keys import PENSTOCK_KEYS
+from .hidden_values import is_hidden
 from .topic_configs import ConfigResolver
 
 
@@ -132,15 +131,14 @@ def _described_broker_key(
     definition = broker_definition(name)
     # A listener's own key counts as read-only in Kafka, though it can be changed.
     is_dynamic = definition is not None and definition.name == name and not definition.is_read_only
-    ours = PENSTOCK_KEYS.get(name)
-    is_hidden = is_sensitive(name) if ours is None else ours.type is ConfigType.PASSWORD
-    found = configs.synonyms(name, is_hidden=is_hidden) if synonyms is None else synonyms
+    is_secret = is_hidden(name)
+    found = configs.synonyms(name, is_hidden=is_secret) if synonyms is None else synonyms
     return ConfigDescription(
         name=name,
-        value=None if is_hidden else value,
+        value=None if is_secret else value,
         source=found[0].source if found else ConfigSource.DEFAULT_CONFIG,
         type=ConfigType.UNKNOWN if definition is None else definition.type,
-        is_sensitive=is_hidden,
+        is_sensitive=is_secret,
         is_read_only=not is_dynamic,
         synonyms=found,
     )

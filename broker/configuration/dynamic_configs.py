@@ -54,7 +54,8 @@ def load_dynamic(static: NodeConfig, configs: BrokerConfigs) -> NodeConfig:
             name: value
             for name, value in overlaid.items()
             if name in static.properties or name in broker_configs() or LISTENER_KEY.fullmatch(name)
-        }
+        },
+        variables=static.variables,
     )
 
 

@@ -9,7 +9,7 @@ refused.
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
@@ -26,6 +26,7 @@ from .admin_listeners import (
     parse_admin_listeners,
 )
 from .group_config import GroupConfig, load_groups
+from .hidden_values import hide_secrets
 from .listener_config import ListenerConfig, parse_listeners
 from .node_listeners import advertised_listeners, inter_broker_listener_name, security_protocols, tls_of_listeners
 from .penstock_keys import (
@@ -61,6 +62,7 @@ DEFAULTS: Final[Mapping[str, str]] = MappingProxyType(
         "replica.lag.time.max.ms": "10000",
     }
 )
+_NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
 REQUEST_TIMEOUT_MS: Final = 30_000
 """Kafka's default of `request.timeout.ms`, of requests between nodes and of waits for a commit; it is no key here."""
 # Kafka's -1 means no bound at all; memory held for requests that are still arriving always has one here.
@@ -79,7 +81,7 @@ class NodeConfig:
     # `controller.quorum.voters`; this node alone when it is not set.
     voters: Mapping[NodeId, Voter]
     # What nodes of one cluster prove to each other that they know; empty: nothing.
-    cluster_secret: bytes
+    cluster_secret: bytes = field(repr=False)
     # How the certificate of a node names it; None: it need not. Without either, no other node is taken for one of ours.
     node_certificates: NodeCertificates | None
     # Of a new cluster; None when it is to be drawn, or asked of others.
@@ -189,7 +191,9 @@ class NodeConfig:
     tier: TierConfig
 
     # What was set, as text, before defaults: the source STATIC_BROKER_CONFIG of DescribeConfigs.
-    properties: Mapping[str, str]
+    properties: Mapping[str, str] = field(repr=False)
+    # Of `properties`, those that a configuration provider resolved, as they were written (KIP-297).
+    variables: Mapping[str, str]
     # Sentences to log once at start.
     warnings: tuple[str, ...]
 
@@ -214,8 +218,19 @@ class NodeConfig:
         )
 
 
-def load(properties: Mapping[str, str]) -> NodeConfig:
-    """Reads and checks what a node is told. Raises ConfigError with one sentence about the first thing wrong."""
+def load(properties: Mapping[str, str], *, variables: Mapping[str, str] = _NO_VARIABLES) -> NodeConfig:
+    """Reads and checks what a node is told. Raises ConfigError with one sentence about the first thing wrong.
+
+    `variables` are the texts, by key, that a configuration provider resolved: a sentence has them instead of the value.
+    """
+    try:
+        return _load(properties, variables)
+    except ConfigError as error:
+        # Without the first error, which a traceback would show.
+        raise ConfigError(hide_secrets(str(error), properties, variables)) from None
+
+
+def _load(properties: Mapping[str, str], variables: Mapping[str, str]) -> NodeConfig:
     values = PropertyValues(_with_both_ids(properties), DEFAULTS)
     protocols = security_protocols(values)
     controller_names = {name.upper() for name in values.strings("controller.listener.names")}
@@ -313,6 +328,7 @@ def load(properties: Mapping[str, str]) -> NodeConfig:
         transactions=load_transactions(values),
         tier=load_tier(values),
         properties=MappingProxyType(dict(values.properties)),
+        variables=variables,
         warnings=(),
     )
     _check_roles(values, config)
@@ -507,7 +523,7 @@ def _with_warnings(config: NodeConfig, values: PropertyValues) -> NodeConfig:
         for name in values.properties
         # Those of groups are defaults and bounds of what a group may configure for itself.
         if name not in values.used | topic_defaults | METRICS_KEYS
-        and not name.startswith(("group.consumer.", "rlmm.config.remote.log.metadata.topic."))
+        and not name.startswith(("config.providers", "group.consumer.", "rlmm.config.remote.log.metadata.topic."))
     )
     warnings = []
     if without_effect:

@@ -7,8 +7,8 @@ from typing import TextIO
 import click
 
 from ...protocol.errors import ConfigError
-from ..configuration.node_config import load
-from ..configuration.properties import merge_properties
+from ...storage.disk.files import DiskFiles
+from ..configuration.properties import load_properties, merge_properties
 
 
 @click.command()
@@ -28,12 +28,14 @@ def start(context: click.Context, properties: TextIO | None, assignments: tuple[
     keeps its data in ./penstock-data. PENSTOCK_NODE_ID and the like set properties, too.
     """
     try:
-        config = load(
+        config = load_properties(
             merge_properties(
                 file_text=None if properties is None else properties.read(),
                 environment=os.environ,
                 assignments=assignments,
-            )
+            ),
+            files=DiskFiles(),
+            environment=os.environ,
         )
     except ConfigError as error:
         click.echo(f"penstock: {error}", err=True)

@@ -11,8 +11,8 @@ import click
 from ...protocol.errors import ConfigError
 from ...quorum.raft.operations import Refused, SnapshotTaken, TakeSnapshot
 from ...storage.disk.files import DiskFiles
-from ..configuration.node_config import NodeConfig, load
-from ..configuration.properties import merge_properties
+from ..configuration.node_config import NodeConfig
+from ..configuration.properties import load_properties, merge_properties
 from .controllers import Controllers, Unanswered
 from .quorum_operator import Snapshot
 
@@ -67,11 +67,13 @@ class DirectOperator:
 
 
 def _load(path: str, environment: dict[str, str]) -> NodeConfig:
+    files = DiskFiles()
     try:
-        text = DiskFiles().read(path).decode()
+        text = files.read(path).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}.") from error
-    return load(merge_properties(file_text=text, environment=environment))
+    properties = merge_properties(file_text=text, environment=environment)
+    return load_properties(properties, files=files, environment=os.environ)
 
 
 def _local_properties(folder: str) -> str:

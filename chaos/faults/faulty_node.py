@@ -8,8 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from ...broker.configuration.node_config import load
-from ...broker.configuration.properties import merge_properties
+from ...broker.configuration.properties import load_properties, merge_properties
 from ...broker.node import main
 from ...protocol.errors import ConfigError
 from ...storage.disk.files import DiskFiles
@@ -24,10 +23,12 @@ def run(orders_path: str, properties_path: str) -> int:
     """Returns the exit status, as `penstock start` does."""
     orders = OrderReader(orders_path)
     try:
-        config = load(
+        config = load_properties(
             merge_properties(
                 file_text=Path(properties_path).read_text(encoding="utf-8"), environment=os.environ, assignments=()
-            )
+            ),
+            files=DiskFiles(),
+            environment=os.environ,
         )
     except ConfigError as error:
         sys.stderr.write(f"penstock: {error}\n")

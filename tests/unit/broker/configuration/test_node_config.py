@@ -7,8 +7,8 @@ import pytest
 
 from penstock.broker.configuration.listener_config import ListenerConfig
 from penstock.broker.configuration.node_config import NodeConfig, load
-from penstock.broker.configuration.properties import properties_of
 from penstock.protocol.errors import ConfigError
+from penstock.protocol.properties_text import properties_of
 
 STOCK = properties_of(Path(__file__).with_name("server.properties").read_text())
 

@@ -1,55 +1,19 @@
-"""Properties are read as java.util.Properties reads them."""
+"""The command line beats the environment, and both beat the file."""
+
+import traceback
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from penstock.broker.configuration.dynamic_configs import load_dynamic
 from penstock.broker.configuration.properties import (
+    load_properties,
     merge_properties,
-    properties_of,
     properties_of_assignments,
     properties_of_environment,
 )
 from penstock.protocol.errors import ConfigError
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a=1\nb:2\nc 3\nd = 4 \ne\t:\t5", {"a": "1", "b": "2", "c": "3", "d": "4 ", "e": "5"}),
-        ("# a=1\n  ! b=2\n\n \t\nc=3#4", {"c": "3#4"}),
-        ("a=1\ra=2\r\nb", {"a": "2", "b": ""}),
-        ("a==1\nb=:1\nc  = =1", {"a": "=1", "b": ":1", "c": "=1"}),
-        ("a=1,\\\n   2,\\\r\n\t3\nb=4", {"a": "1,2,3", "b": "4"}),
-        ("a=1\\\n# no comment", {"a": "1# no comment"}),
-        ("a=1\\\n\nb=2", {"a": "1", "b": "2"}),
-        ("a=1\\\\\nb=2", {"a": "1\\", "b": "2"}),
-        ("a=1\\", {"a": "1"}),
-        (r"a\=b\:c\ d=e\tf\n\u0041\z\\", {"a=b:c d": "e\tf\nAz\\"}),
-        (r"a=\#\!\=\:", {"a": "#!=:"}),
-        ("=1", {"": "1"}),
-        ("\\\na=1", {"a": "1"}),
-    ],
-)
-def test_the_syntax_of_java(text: str, expected: dict[str, str]) -> None:
-    assert properties_of(text) == expected
-
-
-def test_a_broken_escape_is_refused_with_its_line() -> None:
-    with pytest.raises(ConfigError, match=r"^Line 2: \\u must be followed by four hexadecimal digits.$"):
-        properties_of("a=1\nb=\\u12")
-
-
-def _escaped(text: str) -> str:
-    return "".join(f"\\u{ord(one):04x}" for one in text)
-
-
-_texts = st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"]))
-
-
-@given(st.dictionaries(_texts, _texts))
-def test_what_is_escaped_comes_back(expected: dict[str, str]) -> None:
-    assert properties_of("".join(f"{_escaped(k)}={_escaped(v)}\n" for k, v in expected.items())) == expected
+from penstock.quorum.configs.effective import BrokerConfigs
+from penstock.storage.disk.memory_files import MemoryFiles
 
 
 def test_the_environment_names_keys_in_capitals_with_underscores() -> None:
@@ -71,3 +35,34 @@ def test_the_command_line_beats_the_environment_and_both_beat_the_file() -> None
 def test_an_assignment_needs_a_key_and_a_value(wrong: str) -> None:
     with pytest.raises(ConfigError, match="--set takes key=value"):
         properties_of_assignments([wrong])
+
+
+_PROVIDER = {
+    "config.providers": "env",
+    "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+}
+
+
+def test_a_node_takes_what_its_providers_give() -> None:
+    properties = {**_PROVIDER, "cluster.secret": "${env:MARK}", "num.partitions": "${env:COUNT}"}
+    environment = {"MARK": "hunter2hunter2\n", "COUNT": "5"}
+    config = load_properties(properties, files=MemoryFiles(), environment=environment)
+    assert (config.cluster_secret, config.num_partitions) == (b"hunter2hunter2", 5)
+    assert config.variables == {"cluster.secret": "${env:MARK}", "num.partitions": "${env:COUNT}"}
+    assert "hunter2" not in repr(config)
+    assert not [warning for warning in config.warnings if "config.providers" in warning]
+
+
+def test_a_refusal_has_the_variable_and_not_what_it_stands_for() -> None:
+    properties = {**_PROVIDER, "num.partitions": "${env:MARK}"}
+    environment = {"MARK": "hunter2"}
+    with pytest.raises(ConfigError) as raised:
+        load_properties(properties, files=MemoryFiles(), environment=environment)
+    assert str(raised.value) == ("Invalid value ${env:MARK} for configuration num.partitions: Not a number of type INT")
+    assert "hunter2" not in "".join(traceback.format_exception(raised.value))
+
+
+def test_a_refused_dynamic_config_has_the_variable_of_a_static_one() -> None:
+    properties = {**_PROVIDER, "broker.rack": "${env:MARK}", "listeners": "PLAINTEXT://127.0.0.1:0"}
+    static = load_properties(properties, files=MemoryFiles(), environment={"MARK": "hunter2"})
+    assert load_dynamic(static, BrokerConfigs(static=static.properties)).variables == static.variables
