@@ -9,6 +9,8 @@ from typing import Final
 WILDCARD: Final = "*"
 """As the name of a literal pattern: every resource of the type. As a host: every host."""
 WILDCARD_PRINCIPAL: Final = "User:*"
+CLUSTER_NAME: Final = "kafka-cluster"
+"""The name of the one resource of type CLUSTER."""
 
 
 class ResourceType(IntEnum):

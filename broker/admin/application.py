@@ -16,7 +16,7 @@ from aiohttp import web
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.rest.problem import MEDIA_TYPE, Problem, http_problem, problem_of
-from ..network.request import RequestContext
+from ..network.request import ANONYMOUS, RequestContext
 from .node_ports import NodePorts
 from .operation import JSON, Answered, Call, Content, HttpError, Operation, Stream
 from .path_parameters import PATH_PARAMETERS
@@ -195,6 +195,7 @@ def _single(request: web.Request, name: str) -> str | None:
 
 def _handler(operation: Operation, gate: _Gate) -> _Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
+        _check_permission(operation, request)
         call = await _call(operation, request, gate)
         result = await gate.run(operation, call)
         if isinstance(result, Stream):
@@ -202,6 +203,13 @@ def _handler(operation: Operation, gate: _Gate) -> _Handler:
         return _response(operation, result)
 
     return handle
+
+
+def _check_permission(operation: Operation, request: web.Request) -> None:
+    """Raises HttpError(403): clients of HTTP prove nothing, and ask other nodes in the name of this one."""
+    settings = request.app[_NODE].config.authorizer
+    if settings is not None and not operation.is_open and ANONYMOUS not in settings.super_users:
+        raise HttpError(403, "Forbidden", "With an authorizer, only health and metrics are open to clients of HTTP.")
 
 
 async def _call(operation: Operation, request: web.Request, gate: _Gate) -> Call:

@@ -70,8 +70,8 @@ class Operation:
 
     It raises KafkaError for what Kafka has an error for, `HttpError` for what HTTP has a status for. `query`, `body`
     and `answer` are msgspec Structs. `media_type` is that of the answer. `is_urgent`: it is answered however many
-    others run (health, metrics). `is_stream`: the answer has no known end, and is bounded by itself. `takes_stream`:
-    the body is read as it comes.
+    others run (health, metrics). `is_open`: every client may ask, also where there is an authorizer.
+    `is_stream`: the answer has no known end, and is bounded by itself. `takes_stream`: the body is read as it comes.
     """
 
     name: str
@@ -90,6 +90,7 @@ class Operation:
     """Of answers that are no problem; by status, the class."""
     media_type: str = JSON
     is_urgent: bool = False
+    is_open: bool = False
     is_stream: bool = False
     takes_stream: bool = False
 

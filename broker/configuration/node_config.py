@@ -18,6 +18,7 @@ from ...protocol.ids import NodeId
 from ...quorum.configs.table import topic_configs
 from ...quorum.links.rules.node_certificates import NodeCertificates
 from ...quorum.metadata.voters import Voter, parse_voters
+from ...quorum.permissions.ruling import AuthorizerSettings
 from .admin_listeners import (
     ADMIN_ADVERTISED_LISTENERS,
     ADMIN_ALLOWED_HOSTS,
@@ -25,6 +26,7 @@ from .admin_listeners import (
     AdminListener,
     parse_admin_listeners,
 )
+from .authorizer_config import load_authorizer
 from .group_config import GroupConfig, load_groups
 from .hidden_values import hide_secrets
 from .listener_config import ListenerConfig, parse_listeners
@@ -97,6 +99,9 @@ class NodeConfig:
     controller_listener_name: str
     # By the name of each listener with SSL that this node has or connects to.
     tls: Mapping[str, TlsConfig]
+
+    # `authorizer.class.name`, `super.users`, `allow.everyone.if.no.acl.found`; None: everyone may do everything.
+    authorizer: AuthorizerSettings | None
 
     # See `penstock_keys`.
     admin_listeners: tuple[AdminListener, ...]
@@ -254,6 +259,7 @@ def _load(properties: Mapping[str, str], variables: Mapping[str, str]) -> NodeCo
         inter_broker_listener_name=inter_broker_name,
         controller_listener_name=next(iter(values.strings("controller.listener.names")), "").upper(),
         tls=tls_of_listeners(values, protocols, all_listeners, inter_broker_name),
+        authorizer=load_authorizer(values),
         admin_listeners=parse_admin_listeners(ADMIN_LISTENERS, values.strings(ADMIN_LISTENERS)),
         admin_advertised_listeners=parse_admin_listeners(
             ADMIN_ADVERTISED_LISTENERS, values.strings(ADMIN_ADVERTISED_LISTENERS)
@@ -534,7 +540,7 @@ def _with_warnings(config: NodeConfig, values: PropertyValues) -> NodeConfig:
         if not listener.is_loopback
         and (listener.name not in config.tls or config.tls[listener.name].client_auth != "required")
     ]
-    if wide:
+    if wide and config.authorizer is None:
         warnings.append(
             f"Anyone who reaches {', '.join(wide)} can read and write everything: no certificate is required there."
         )

@@ -10,14 +10,10 @@ from .penstock_keys import PENSTOCK_KEYS
 
 # Keys of plug-ins and of single listeners: what follows the prefix is theirs.
 _OPEN_PREFIXES: Final = ("listener.name.", "config.providers.", "rsm.config.", "rlmm.config.")
-# To start without what these ask for would leave a door open, so they are refused instead of ignored. (The last two are
-# keys of Kafka's own authorizer, which no table has.)
-_SECURITY_KEYS: Final = (
-    "authorizer.class.name",
-    "client.quota.callback.class",
-    "super.users",
-    "allow.everyone.if.no.acl.found",
-)
+# To start without what this asks for would leave a door open, so it is refused instead of ignored.
+_REFUSED_KEYS: Final = ("client.quota.callback.class",)
+# Kafka's own authorizer reads them: no table has them (`authorizer_config.py`).
+_AUTHORIZER_KEYS: Final = ("super.users", "allow.everyone.if.no.acl.found")
 
 
 class PropertyValues:
@@ -30,13 +26,13 @@ class PropertyValues:
         self.used: set[str] = set()
         table = broker_configs()
         for name, text in properties.items():
-            if name in _SECURITY_KEYS and text.strip():
-                raise ConfigError(f"{name} is set, but this version has no access control; remove it to start without.")
+            if name in _REFUSED_KEYS and text.strip():
+                raise ConfigError(f"{name} is set, but no class can be loaded here; remove it to start without.")
             if name in table:
                 table.parse(name, text)
             elif name in PENSTOCK_KEYS:
                 parse(name, text, PENSTOCK_KEYS[name].type)
-            elif name not in _SECURITY_KEYS and not name.startswith(_OPEN_PREFIXES):
+            elif name not in _AUTHORIZER_KEYS and not name.startswith(_OPEN_PREFIXES):
                 nearest = table.nearest(name)
                 hint = f"; did you mean {nearest}?" if nearest else "."
                 raise ConfigError(f"{name} is not a property of Apache Kafka {KAFKA_RELEASE}{hint}")

@@ -117,6 +117,7 @@ class Connection(asyncio.BufferedProtocol):
             client_id=None,
             connection_number=host.counters.connections_opened + host.counters.connections_refused,
             peer_certificate=transport.get_extra_info("peercert"),
+            authorizer=host.authorizer,
         )
         # A peer that is gone without a word is noticed, however long its request waits.
         connected = transport.get_extra_info("socket")

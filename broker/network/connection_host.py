@@ -11,7 +11,7 @@ from typing import Protocol
 
 from ..timing.loop_timer_wheel import LoopTimerWheel
 from .peer_log import PeerLog
-from .request import Request, RequestContext
+from .request import Authorizer, Request, RequestContext
 from .rules.answer_memory import AnswerMemory
 from .rules.connection_limits import ConnectionLimits
 from .rules.request_memory import RequestMemory
@@ -82,6 +82,8 @@ class ConnectionHost:
     idle_ms_max: int
     on_connection_lost: Callable[[RequestContext, bool], None] | None = None
     """Receives the end of each connection that was taken, and whether the other side ended it (EOF or reset)."""
+    authorizer: Authorizer | None = None
+    """None where everyone may do everything."""
     small_request_bytes_max: int = field(init=False)
     """Frames up to this size may be of any API."""
     idle_timer: LoopTimerWheel[HostedConnection] = field(init=False)

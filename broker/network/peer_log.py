@@ -25,8 +25,9 @@ class PeerLog:
     That line ends with the latest of them, so that a peer that never stops is still told by its reasons.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, logger: logging.Logger = logger) -> None:
         self._loop = loop
+        self._logger = logger
         self._peers: dict[str, _Suppressed] = {}
         """While their pause lasts."""
 
@@ -41,7 +42,7 @@ class PeerLog:
             suppressed.count += 1
             suppressed.message, suppressed.arguments = message, arguments
             return
-        logger.log(level, message, *arguments, exc_info=error)
+        self._logger.log(level, message, *arguments, exc_info=error)
         self._pause(peer_host, PAUSE_S)
 
     def _pause(self, peer_host: str, pause_s: float) -> None:
@@ -52,7 +53,7 @@ class PeerLog:
         suppressed = self._peers.pop(peer_host)
         if suppressed.count:
             last = suppressed.message % suppressed.arguments
-            logger.warning("Log lines suppressed: peer=%s count=%d last: %s", peer_host, suppressed.count, last)
+            self._logger.warning("Log lines suppressed: peer=%s count=%d last: %s", peer_host, suppressed.count, last)
             self._pause(peer_host, min(2 * suppressed.pause_s, PAUSE_S_MAX))
 
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
+from ...protocol.acls import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
+from ...protocol.apis import ApiKey
+from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NodeId
 from .rules.request_statistics import RequestTimer
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+"""The principal of a client that has proved nothing."""
 
 
 class FileSlice(Protocol):
@@ -43,16 +49,40 @@ Answer: TypeAlias = bytes | Sequence[AnswerPart] | CloseConnection
 """A whole response frame, or its parts in order; the empty sequence for a request that has no response (acks=0)."""
 
 
+class Authorizer(Protocol):
+    """Knows what each principal may do. Kafka: `Authorizer`."""
+
+    def allows(
+        self,
+        context: RequestContext,
+        api_key: ApiKey,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+        *,
+        count: int = 1,
+        is_logged: bool = True,
+    ) -> bool:
+        """Whether the client may do it; `count` is how often the request names the resource.
+
+        Not logged are questions whose denial refuses nothing: what is only left out of an answer.
+        """
+
+    def allows_some(self, context: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
+        """Whether the client may do it with at least one resource of the type, whether there is such a one or not."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext:
-    """Who asks, and through which door."""
+    """Who asks, through which door, and what he may do."""
 
     listener_name: str
     peer_host: str
     client_id: str | None
     client_software: str = "unknown"
     """Name and version as told in ApiVersions (KIP-511)."""
-    principal: str = "User:ANONYMOUS"
+    principal: str = ANONYMOUS
+    """As "type:name"."""
     peer_certificate: Mapping[str, Any] | None = None
     """What the peer has shown and TLS has verified, as Python's `ssl` tells it."""
     node_id: NodeId | None = None
@@ -62,6 +92,44 @@ class RequestContext:
     peer_port: int = 0
     connection_number: int = 0
     """Of all connections of its listener, no two have the same."""
+    authorizer: Authorizer | None = None
+    """None where everyone may do everything."""
+
+    def may(
+        self,
+        api_key: ApiKey,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+        *,
+        count: int = 1,
+        is_logged: bool = True,
+    ) -> bool:
+        """As `Authorizer.allows`."""
+        authorizer = self.authorizer
+        return authorizer is None or authorizer.allows(
+            self, api_key, operation, resource_type, name, count=count, is_logged=is_logged
+        )
+
+    def may_some(self, operation: AclOperation, resource_type: ResourceType) -> bool:
+        """As `Authorizer.allows_some`."""
+        return self.authorizer is None or self.authorizer.allows_some(self, operation, resource_type)
+
+    def may_in_cluster(self, api_key: ApiKey, operation: AclOperation, *, is_logged: bool = True) -> bool:
+        return self.may(api_key, operation, ResourceType.CLUSTER, CLUSTER_NAME, is_logged=is_logged)
+
+    def require_in_cluster(self, api_key: ApiKey, operation: AclOperation) -> None:
+        """Raises KafkaError(CLUSTER_AUTHORIZATION_FAILED) unless the client may do it."""
+        if not self.may_in_cluster(api_key, operation):
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+    def operations_on(self, api_key: ApiKey, resource_type: ResourceType, name: str) -> int:
+        """What the client may do with a resource, as the bits of `AclOperation` (KIP-430)."""
+        return sum(
+            1 << operation
+            for operation in SUPPORTED_OPERATIONS[resource_type]
+            if self.may(api_key, operation, resource_type, name, is_logged=False)
+        )
 
 
 class RequestOwner(Protocol):

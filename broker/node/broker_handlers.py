@@ -117,7 +117,7 @@ def register_handlers(parts: HandlerDependencies) -> Handlers:
     api_versions.register(handlers, parts.metadata)
     metadata.register(handlers, parts.metadata, creation)
     describe_cluster.register(handlers, parts.metadata)
-    acls.register(handlers)
+    acls.register(handlers, parts.metadata, controller, has_authorizer=config.authorizer is not None)
     describe_quorum.register(handlers, parts.describe_quorum)
     peer_authentication.register(
         handlers, secret=config.cluster_secret, certificates=config.node_certificates, hello=parts.hello

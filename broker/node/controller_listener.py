@@ -39,6 +39,7 @@ from ..network.protocol_sniffer import LinkAcceptor
 from ..network.rules.connection_limits import ConnectionLimits
 from ..network.rules.request_memory import RequestMemory
 from ..network.rules.request_statistics import RequestStatistics
+from ..security.wiring import authorizer_of
 from . import controller_handlers
 from .heartbeat_connections import HeartbeatConnections
 
@@ -81,10 +82,9 @@ class ControllerListener:
             metadata_fetch.MetadataFetchHandler(controller, snapshots, consensus=consensus, loop=loop),
         )
         describe_configs.register(handlers, metadata, configs, PROCESS_LOGGERS, is_controller=True)
-        alter_configs.register_for_controllers(
-            handlers, configs, LocalControllerChannel(controller), PROCESS_LOGGERS, tags
-        )
-        acls.register(handlers)
+        local = LocalControllerChannel(controller)
+        alter_configs.register_for_controllers(handlers, configs, local, PROCESS_LOGGERS, tags)
+        acls.register(handlers, metadata, local, has_authorizer=config.authorizer is not None, header_tags=tags)
         partition_reassignments.register(handlers, metadata)
         describe_cluster.register_for_controllers(handlers, metadata, lambda: consensus.leader_id)
         describe_quorum.register(handlers, lambda request, _context: describer.describe(request))
@@ -101,6 +101,7 @@ class ControllerListener:
                 memory=RequestMemory(config.queued_max_request_bytes),
                 requests=self.requests,
                 peer_log=peer_log,
+                authorizer=authorizer_of(config, metadata, loop),
                 limits=ConnectionLimits(
                     total=config.max_connections,
                     per_host=config.max_connections_per_ip,

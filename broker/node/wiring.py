@@ -41,7 +41,7 @@ from ..network.dispatch import Dispatcher
 from ..network.handlers import Handlers, Intercept
 from ..network.listeners import Listeners
 from ..network.peer_log import PeerLog
-from ..network.request import Request, RequestContext
+from ..network.request import Authorizer, Request, RequestContext
 from ..network.rules.connection_limits import ConnectionLimits
 from ..network.rules.request_memory import RequestMemory
 from ..network.rules.request_statistics import RequestStatistics
@@ -51,6 +51,7 @@ from ..replication.alter_partition_manager import AlterPartitionManager
 from ..replication.replica_fetcher_manager import ReplicaFetcherManager, ReplicationConfig
 from ..replication.rules.fetcher_config import FetcherConfig
 from ..replication.rules.replication_throttles import ReplicationThrottles
+from ..security.wiring import authorizer_of
 from ..telemetry.client_telemetry import ClientTelemetry
 from ..timing.rules.duration_histogram import NS_PER_S, DurationHistogram
 from ..timing.runtime import Runtime
@@ -367,6 +368,7 @@ def wire_broker(
             requests,
             peer_log,
             tls,
+            authorizer_of(config, metadata, loop),
             loop,
             on_connection_lost=lambda context, _: telemetry.disconnect(connection_of(context)),
         ),
@@ -382,6 +384,7 @@ def _wire_listeners(
     requests: RequestStatistics,
     peer_log: PeerLog,
     tls: TlsContexts,
+    authorizer: Authorizer | None,
     loop: asyncio.AbstractEventLoop,
     *,
     on_connection_lost: Callable[[RequestContext, bool], None],
@@ -406,6 +409,7 @@ def _wire_listeners(
             memory=memory,
             requests=requests,
             peer_log=peer_log,
+            authorizer=authorizer,
             limits=limits,
             request_bytes_max=config.socket_request_max_bytes,
             idle_ms_max=config.connections_max_idle_ms if config.connections_max_idle_ms >= 0 else NEVER_MS,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
 from ...protocol.apis import ApiKey
+from .acls import create_acls, delete_acls
 from .brokers import register_broker, unregister_broker
 from .configs import alter_configs, incremental_alter_configs
 from .context import Decision
@@ -56,6 +57,8 @@ ALTER_CONFIGS: Final = ControllerRequest(ApiKey.ALTER_CONFIGS, alter_configs)
 INCREMENTAL_ALTER_CONFIGS: Final = ControllerRequest(ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental_alter_configs)
 UPDATE_FEATURES: Final = ControllerRequest(ApiKey.UPDATE_FEATURES, update_features)
 UNREGISTER_BROKER: Final = ControllerRequest(ApiKey.UNREGISTER_BROKER, unregister_broker)
+CREATE_ACLS: Final = ControllerRequest(ApiKey.CREATE_ACLS, create_acls)
+DELETE_ACLS: Final = ControllerRequest(ApiKey.DELETE_ACLS, delete_acls)
 BROKER_REGISTRATION: Final = ControllerRequest(ApiKey.BROKER_REGISTRATION, register_broker, _broker)
 BROKER_HEARTBEAT: Final = ControllerRequest(ApiKey.BROKER_HEARTBEAT, heartbeat, _broker)
 ALLOCATE_PRODUCER_IDS: Final = ControllerRequest(ApiKey.ALLOCATE_PRODUCER_IDS, allocate_producer_ids, _broker)

@@ -31,5 +31,6 @@ def operations(all_operations: Callable[[], Sequence[Operation]]) -> tuple[Opera
             summary="The OpenAPI 3.1 document of everything that is served here",
             run=serve,
             is_urgent=True,
+            is_open=True,
         ),
     )

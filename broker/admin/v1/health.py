@@ -89,6 +89,7 @@ OPERATIONS: Final = (
         answer=Health,
         other_statuses={503: Health},
         is_urgent=True,
+        is_open=True,
     ),
     Operation(
         name="getReady",
@@ -105,5 +106,6 @@ OPERATIONS: Final = (
         answer=Health,
         other_statuses={503: Health},
         is_urgent=True,
+        is_open=True,
     ),
 )

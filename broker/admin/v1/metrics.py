@@ -22,5 +22,6 @@ OPERATIONS: Final = (
         run=_expose,
         media_type="text/plain",
         is_urgent=True,
+        is_open=True,
     ),
 )

@@ -75,6 +75,7 @@ OPERATIONS: Final = (
         run=_index,
         media_type="text/html",
         is_urgent=True,
+        is_open=True,
     ),
     Operation(
         name="getPageFile",
@@ -85,5 +86,6 @@ OPERATIONS: Final = (
         run=_file,
         media_type="text/javascript",
         is_urgent=True,
+        is_open=True,
     ),
 )

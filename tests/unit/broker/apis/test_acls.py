@@ -1,4 +1,4 @@
-"""DescribeAcls, CreateAcls and DeleteAcls of a node, which has no authorizer."""
+"""DescribeAcls, CreateAcls and DeleteAcls of a node, without an authorizer and with one."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ from penstock.client.connection import Connection, connect
 from penstock.protocol.apis import APIS
 from penstock.protocol.errors import ErrorCode
 
+AUTHORIZER = {
+    "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super_users": "User:ANONYMOUS",
+}
 WITH_CONTROLLER_LISTENER = {
     "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
     "controller_quorum_voters": "1@127.0.0.1:1",
@@ -95,5 +99,45 @@ def test_an_unknown_enumeration_closes_the_connection(request_: Any) -> None:
         async with World().running() as (_, connection):
             with pytest.raises(ConnectionError):
                 await connection.call(request_)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("listener", ["PLAINTEXT", "CONTROLLER"])
+def test_acls_are_created_described_and_deleted(listener: str) -> None:
+    async def scenario() -> None:
+        async with (
+            World(**WITH_CONTROLLER_LISTENER, **AUTHORIZER).running() as (node, _),
+            await connect("127.0.0.1", node.bound_ports[listener]) as connection,
+        ):
+            bad = replace(ACL, operation=ANY)
+            group = replace(ACL, resource_type=i8(3), host="10.0.0.1")
+            answer: Any = await connection.call(CreateAclsRequest(creations=(ACL, bad, group)))
+            codes = [result.error_code for result in answer.results]
+            assert codes == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
+            described: Any = await connection.call(DESCRIBE)
+            assert [(one.resource_type, one.resource_name, one.pattern_type) for one in described.resources] == [
+                (2, "topic", 3),
+                (3, "topic", 3),
+            ]
+            assert [acl.host for one in described.resources for acl in one.acls] == ["*", "10.0.0.1"]
+            deleted: Any = await connection.call(DeleteAclsRequest(filters=(replace(FILTER, host_filter="*"),)))
+            assert [acl.resource_type for acl in deleted.filter_results[0].matching_acls] == [2]
+            described = await connection.call(replace(DESCRIBE, principal_filter="User:alice"))
+            assert [one.resource_type for one in described.resources] == [3]
+
+    run(scenario)
+
+
+def test_only_who_may_sees_and_changes_them() -> None:
+    async def scenario() -> None:
+        properties = {**AUTHORIZER, "super_users": "User:admin"}
+        async with World(**properties).running() as (_, connection):
+            described: Any = await connection.call(DESCRIBE)
+            assert described.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            created: Any = await connection.call(CreateAclsRequest(creations=(ACL, ACL)))
+            assert [one.error_code for one in created.results] == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED] * 2
+            deleted: Any = await connection.call(DeleteAclsRequest(filters=(FILTER,)))
+            assert [one.error_code for one in deleted.filter_results] == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
 
     run(scenario)

@@ -130,12 +130,20 @@ def test_a_listener_that_others_can_reach_is_warned_of(listeners: str, is_wide: 
             "controller.quorum.bootstrap.servers is a:1,b:1, but voters are named in controller.quorum.voters here.",
         ),
         (
-            {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"},
-            "authorizer.class.name is set, but this version has no access control; remove it to start without.",
+            {"authorizer.class.name": "com.example.Authorizer"},
+            "authorizer.class.name is com.example.Authorizer, but can only be "
+            "org.apache.kafka.metadata.authorizer.StandardAuthorizer: no other class can be loaded here.",
         ),
         (
             {"super.users": "User:a"},
-            "super.users is set, but this version has no access control; remove it to start without.",
+            "super.users is set, but authorizer.class.name is not: everyone may do everything then.",
+        ),
+        (
+            {
+                "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                "super.users": "User:a,b;admin",
+            },
+            "super.users has 'admin', but expected are principals as type:name, with semicolons between them.",
         ),
         (
             {"listeners": "SASL_PLAINTEXT://:1", "security.inter.broker.protocol": "SASL_PLAINTEXT"},

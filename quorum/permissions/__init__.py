@@ -1,0 +1,1 @@
+"""What the committed ACLs allow: pure evaluation."""
