@@ -43,6 +43,7 @@ from .penstock_keys import (
     LOG_SCRUB_IO_MAX_BYTES_PER_SECOND,
     METRICS_KEYS,
 )
+from .principal_mapping import PrincipalMapping
 from .property_values import PropertyValues
 from .quorum_times import QuorumTimes, load_quorum_times
 from .tier_config import TierConfig, load_tier
@@ -209,6 +210,13 @@ class NodeConfig:
     @property
     def is_controller(self) -> bool:
         return "controller" in self.process_roles
+
+    def principal_mapping_of(self, listener_name: str) -> PrincipalMapping | None:
+        """Of a listener on which clients prove by certificates who they are."""
+        for listener in (*self.listeners, *self.controller_listeners):
+            if listener.name == listener_name and listener.security_protocol == "SSL":
+                return self.tls[listener_name].principal_mapping
+        return None
 
     def advertise(self, host_name: str, bound_ports: Mapping[str, int]) -> tuple[ListenerConfig, ...]:
         """The addresses to give to clients: an empty host is `host_name`, port 0 the listener's in `bound_ports`."""

@@ -82,6 +82,8 @@ def tls_of_listeners(
     """Of the listeners that this node has, and of the controller's and the brokers', to which it connects."""
     served = {listener.name for listener in listeners}
     named = [*served, inter_broker_name, *(name.upper() for name in values.strings("controller.listener.names")[:1])]
+    # The one class that it can name is what makes principals here.
+    values.used.add("principal.builder.class")
     found = {}
     for name in dict.fromkeys(sorted(named)):
         protocol = protocols.get(name, "PLAINTEXT")

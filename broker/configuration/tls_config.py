@@ -13,6 +13,7 @@ from typing import Final
 from ...protocol.errors import ConfigError
 from ...quorum.configs.definition import ConfigValue
 from ...quorum.configs.table import broker_configs
+from .principal_mapping import PrincipalMapping, parse_principal_mapping
 
 CLIENT_AUTH: Final = "ssl.client.auth"
 CIPHER_SUITES: Final = "ssl.cipher.suites"
@@ -20,6 +21,7 @@ KEY_PASSWORD: Final = "ssl.key.password"
 KEYSTORE_CHAIN: Final = "ssl.keystore.certificate.chain"
 KEYSTORE_KEY: Final = "ssl.keystore.key"
 KEYSTORE_LOCATION: Final = "ssl.keystore.location"
+PRINCIPAL_MAPPING_RULES: Final = "ssl.principal.mapping.rules"
 PROTOCOLS: Final = "ssl.enabled.protocols"
 TRUSTSTORE_CERTIFICATES: Final = "ssl.truststore.certificates"
 TRUSTSTORE_LOCATION: Final = "ssl.truststore.location"
@@ -35,6 +37,7 @@ _KEYS: Final = (
     KEYSTORE_CHAIN,
     KEYSTORE_KEY,
     KEYSTORE_LOCATION,
+    PRINCIPAL_MAPPING_RULES,
     PROTOCOLS,
     TRUSTSTORE_CERTIFICATES,
     TRUSTSTORE_LOCATION,
@@ -72,6 +75,8 @@ class TlsConfig:
     cipher_suites: tuple[str, ...]
     # Whether a certificate must name the host that was dialed.
     is_host_checked: bool
+    # Who a client is that shows a certificate.
+    principal_mapping: PrincipalMapping
 
     @property
     def has_keystore(self) -> bool:
@@ -120,6 +125,9 @@ def read_tls(properties: Mapping[str, str], listener_name: str) -> TlsConfig:
         protocols=_protocols(reader),
         cipher_suites=tuple(reader.strings(CIPHER_SUITES)),
         is_host_checked=reader.text(_ENDPOINT_IDENTIFICATION) is not None,
+        principal_mapping=parse_principal_mapping(
+            reader.key(PRINCIPAL_MAPPING_RULES), reader.text(PRINCIPAL_MAPPING_RULES) or ""
+        ),
     )
 
 

@@ -24,7 +24,7 @@ from ...protocol.errors import CorruptData
 from ...protocol.messages import decode_header
 from .connection_host import IDLE_TICK_MS, SCARCE_RECEIVE_BYTES, SMALL_REQUEST_BYTES_MAX, ConnectionHost, peer_of
 from .outbox import Outbox
-from .request import Answer, CloseConnection, Request, RequestContext, TimedRequest
+from .request import ANONYMOUS, Answer, CloseConnection, Request, RequestContext, TimedRequest
 from .rules.held_frames import HeldFrames
 from .rules.request_statistics import NO_KIND, OF_NODE, VERSION_BITS, RequestKind, RequestTimer
 
@@ -118,6 +118,7 @@ class Connection(asyncio.BufferedProtocol):
             connection_number=host.counters.connections_opened + host.counters.connections_refused,
             peer_certificate=transport.get_extra_info("peercert"),
             authorizer=host.authorizer,
+            principal=transport.get_extra_info("principal") or ANONYMOUS,
         )
         # A peer that is gone without a word is noticed, however long its request waits.
         connected = transport.get_extra_info("socket")

@@ -12,6 +12,7 @@ from functools import partial
 
 from ...protocol.errors import ConfigError
 from ..configuration.listener_config import ListenerConfig
+from ..configuration.principal_mapping import PrincipalMapping
 from .connection import Connection
 from .connection_host import ConnectionHost
 from .protocol_sniffer import LinkAcceptor, ProtocolSniffer, UnknownConnections
@@ -47,13 +48,16 @@ class Listeners:
         host: ConnectionHost,
         links: LinkAcceptor | None = None,
         tls_of: Callable[[str], Callable[[], ssl.SSLContext] | None] = lambda _name: None,
+        *,
+        principal_mapping_of: Callable[[str], PrincipalMapping | None] = lambda _name: None,
     ) -> None:
         """`links` shares the ports. `tls_of` gives what makes the contexts of a listener by its name, None for one
-        without TLS."""
+        without TLS, and `principal_mapping_of` what says who its clients' certificates name."""
         self._host = host
         self._links = links
         self._unknown = UnknownConnections(host.loop)
         self._tls_of = tls_of
+        self._principal_mapping_of = principal_mapping_of
         self._tls_hosts: list[TlsHost] = []
         self._servers: dict[str, asyncio.Server] = {}
 
@@ -86,7 +90,13 @@ class Listeners:
         context = self._tls_of(listener_name)
         if context is None:
             return make
-        tls = TlsHost(host=self._host, listener_name=listener_name, context=context, make_protocol=make)
+        tls = TlsHost(
+            host=self._host,
+            listener_name=listener_name,
+            context=context,
+            make_protocol=make,
+            principal_mapping=self._principal_mapping_of(listener_name),
+        )
         self._tls_hosts.append(tls)
         return partial(TlsTransport, tls)
 

@@ -25,7 +25,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
+from ...protocol.errors import CorruptData
+from ..configuration.principal_mapping import PrincipalMapping
+from ..configuration.tls_config import PRINCIPAL_MAPPING_RULES
 from .connection_host import SCARCE_RECEIVE_BYTES, ConnectionHost, peer_of
+from .rules.distinguished_name import subject_of
 
 RECEIVE_BYTES: Final = 64 * 1024
 """Four of TLS's records."""
@@ -40,6 +44,8 @@ RECORD_BYTES: Final = 16 * 1024
 SEND_BYTES: Final = 64 * 1024
 """Encrypted at a time: a large answer is not held three times."""
 _HANDSHAKE_RECORD: Final = 22
+_LOGGED_NAME_MAX: Final = 200
+"""Characters of the name of a certificate, which can have as many as a handshake."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -50,6 +56,8 @@ class TlsHost:
     listener_name: str
     context: Callable[[], ssl.SSLContext]
     make_protocol: Callable[[], asyncio.BaseProtocol]
+    principal_mapping: PrincipalMapping | None = None
+    """None: certificates of clients do not say who they are."""
     handshaking: dict[TlsTransport, None] = field(default_factory=dict)
     """In the order in which they came."""
     receive_view: memoryview = field(default_factory=lambda: memoryview(bytearray(RECEIVE_BYTES)))
@@ -69,6 +77,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         self._protocol: asyncio.BaseProtocol | None = None
         """Inside; None while handshaking."""
         self._peer = ("", 0)
+        self._principal: str | None = None
         self._handshake_bytes = 0
         self._handshake_timer: asyncio.TimerHandle | None = None
         self._is_reading_paused = False
@@ -132,6 +141,8 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
             return self._tls_object
         if name == "peercert" and self._tls_object is not None:
             return self._tls_object.getpeercert() or default
+        if name == "principal":
+            return self._principal or default
         return self._raw.get_extra_info(name, default)
 
     def get_protocol(self) -> asyncio.BaseProtocol:
@@ -228,12 +239,32 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
             self._open()
 
     def _open(self) -> None:
+        mapping, certificate = self._tls.principal_mapping, self._verified_certificate()
+        if mapping is not None and certificate is not None:
+            try:
+                subject = subject_of(certificate)
+            except CorruptData as error:
+                self._refuse(f"its certificate has no name that can be read: {error}")
+                return
+            name = mapping.name_of(subject)
+            if name is None:
+                self._refuse(
+                    f"no rule of {PRINCIPAL_MAPPING_RULES} applies to its certificate: {subject[:_LOGGED_NAME_MAX]!r}"
+                )
+                return
+            self._principal = f"User:{name}"
         self._leave_handshake()
         # The protocol inside counts the connection itself.
         self._tls.host.limits.release(self._peer[0])
         self._protocol = self._tls.make_protocol()
         self._protocol.connection_made(self)
         self._read()
+
+    def _verified_certificate(self) -> bytes | None:
+        """In DER. Python also tells the bytes of a certificate that was not verified, but no names of it."""
+        tls_object = self._tls_object
+        assert tls_object is not None
+        return tls_object.getpeercert(binary_form=True) if tls_object.getpeercert() else None
 
     def _leave_handshake(self) -> None:
         self._tls.handshaking.pop(self, None)

@@ -113,6 +113,7 @@ class ControllerListener:
             ),
             links,
             tls.server,
+            principal_mapping_of=config.principal_mapping_of,
         )
 
     async def bind(self) -> Mapping[str, int]:

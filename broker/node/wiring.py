@@ -416,6 +416,7 @@ def _wire_listeners(
             on_connection_lost=on_connection_lost,
         ),
         tls_of=tls.server,
+        principal_mapping_of=config.principal_mapping_of,
     )
 
 

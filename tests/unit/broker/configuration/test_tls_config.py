@@ -50,6 +50,28 @@ def test_what_a_listener_has_of_its_own_counts_for_it_alone() -> None:
     assert not any("no effect" in warning for warning in config.warnings)
 
 
+def test_rules_for_principals_are_of_listeners_where_certificates_say_who_a_client_is() -> None:
+    """KIP-371: `listener.name.X.ssl.principal.mapping.rules` over that of all listeners."""
+    rules = {
+        **CLUSTER,
+        "ssl.principal.mapping.rules": "RULE:^CN=([^,]*).*$/$1/L, DEFAULT",
+        "listener.name.controller.ssl.principal.mapping.rules": "DEFAULT",
+        "principal.builder.class": "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+    }
+    config = load(rules)
+    named = {name: config.principal_mapping_of(name) for name in ("SSL", "CONTROLLER", "PLAINTEXT")}
+    assert {name: mapping and mapping.name_of("CN=Ada,O=x") for name, mapping in named.items()} == {
+        "SSL": "ada",
+        "CONTROLLER": "CN=Ada,O=x",
+        "PLAINTEXT": None,
+    }
+    assert config.warnings == ()
+    # Equal ones are not taken for a change of the listener.
+    assert load(rules).tls == config.tls
+    assert load(SSL | PEM).principal_mapping_of("SSL") is not None
+    assert load({"listeners": "PLAINTEXT://127.0.0.1:0"}).principal_mapping_of("PLAINTEXT") is None
+
+
 def test_pem_in_a_property_may_have_lost_its_line_breaks() -> None:
     config = tls({"ssl.keystore.location": "", "ssl.keystore.certificate.chain": CHAIN, "ssl.keystore.key": KEY})
     assert config.certificate_chain == "-----BEGIN CERTIFICATE-----\nAAAABBBB\n-----END CERTIFICATE-----\n"
@@ -68,6 +90,11 @@ def test_who_required_a_certificate_is_not_warned_that_every_client_gets_in() ->
 @pytest.mark.parametrize(
     ("properties", "sentence"),
     [
+        (
+            {"listener.name.ssl.ssl.principal.mapping.rules": "default"},
+            "listener.name.ssl.ssl.principal.mapping.rules must hold DEFAULT and RULE:pattern/replacement/[LU] with "
+            "commas between them, but one rule is 'default'.",
+        ),
         (
             {"ssl.keystore.type": "JKS"},
             f"ssl.keystore.type is JKS, but only PEM is read here: {CONVERT}{TO_PEM}",

@@ -16,6 +16,7 @@ from certificates import Authority
 from waiting import loop_until
 
 from penstock.broker.configuration.listener_config import ListenerConfig
+from penstock.broker.configuration.principal_mapping import PrincipalMapping, parse_principal_mapping
 from penstock.broker.network import tls_transport
 from penstock.broker.network.connection_host import ConnectionHost
 from penstock.broker.network.listeners import Listeners
@@ -40,7 +41,7 @@ async def ended(reader: asyncio.StreamReader) -> bytes:
 class Server:
     """A listener that requires certificates of `authority`, and answers every request with `answer`."""
 
-    def __init__(self, authority: Authority, folder: Path) -> None:
+    def __init__(self, authority: Authority, folder: Path, mapping: PrincipalMapping | None = None) -> None:
         self.authority = authority
         self.folder = folder
         self.contexts: list[Request] = []
@@ -62,7 +63,11 @@ class Server:
         context.load_cert_chain(own)
         context.load_verify_locations(cadata=authority.certificate)
         context.verify_mode = ssl.CERT_REQUIRED
-        self.listeners = Listeners(self.host, tls_of=lambda _name: lambda: context)
+        self.listeners = Listeners(
+            self.host,
+            tls_of=lambda _name: lambda: context,
+            principal_mapping_of=lambda _name: mapping,
+        )
 
     def begin(self, request: Request) -> None:
         self.contexts.append(request)
@@ -86,9 +91,14 @@ class Server:
         return self.host.limits.count == 0 and not self.host.connections
 
 
-def run(new_loop: NewLoop, folder: Path, scenario: Callable[[Server], Awaitable[None]]) -> None:
+def run(
+    new_loop: NewLoop,
+    folder: Path,
+    scenario: Callable[[Server], Awaitable[None]],
+    mapping: PrincipalMapping | None = None,
+) -> None:
     async def main() -> None:
-        server = Server(Authority(), folder)
+        server = Server(Authority(), folder, mapping)
         listener = ListenerConfig(name="SSL", host="127.0.0.1", port=0, security_protocol="SSL")
         server.port = (await server.listeners.bind([listener], backlog=50))["SSL"]
         await server.listeners.start()
@@ -123,6 +133,39 @@ def test_requests_tell_whose_certificate_was_shown(new_loop: NewLoop, tmp_path: 
         writer.close()
 
     run(new_loop, tmp_path, scenario)
+
+
+@pytest.mark.parametrize("new_loop", LOOPS)
+@pytest.mark.parametrize(
+    ("rules", "principal"),
+    [
+        (None, "User:ANONYMOUS"),
+        ("RULE:^O=none$/x/,RULE:^OU=([A-Z]esting) cert.*,O=trustme v.*$/$1/U", "User:TESTING"),
+    ],
+)
+def test_a_certificate_says_who_asks(new_loop: NewLoop, tmp_path: Path, rules: str | None, principal: str) -> None:
+    async def scenario(server: Server) -> None:
+        context = server.authority.client_context(tmp_path, server.authority.issue("user"))
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=context)
+        writer.write(METADATA_FRAME)
+        await reader.readexactly(8)
+        assert server.contexts[0].context.principal == principal
+        writer.close()
+
+    run(new_loop, tmp_path, scenario, None if rules is None else parse_principal_mapping("rules", rules))
+
+
+@pytest.mark.parametrize("new_loop", LOOPS)
+def test_a_certificate_without_a_rule_is_refused(
+    new_loop: NewLoop, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(server: Server) -> None:
+        context = server.authority.client_context(tmp_path, server.authority.issue("user"))
+        assert await server.exchange(context) == b""
+        assert server.contexts == []
+
+    run(new_loop, tmp_path, scenario, parse_principal_mapping("rules", "RULE:^CN=.*$/x/"))
+    assert "reason=no rule of ssl.principal.mapping.rules applies to its certificate: 'OU=Testing cert" in caplog.text
 
 
 def _context(kind: str, server: Server) -> ssl.SSLContext | None:
