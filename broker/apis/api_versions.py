@@ -50,6 +50,8 @@ def register(handlers: Handlers, metadata: MetadataCache, *, is_controller: bool
                 request.respond(_encode(request, request.api_version, _refusal(ErrorCode.INVALID_REQUEST, ())))
                 return
             request.set_context(replace(request.context, client_software=f"{name}/{version}"))
+        if request.context.sasl is not None:
+            request.context.sasl.on_versions_told()
         response = api_versions(handlers.built, metadata.image, request.api_version, is_controller=is_controller)
         request.respond(_encode(request, request.api_version, response))
 

@@ -30,7 +30,13 @@ from .authorizer_config import load_authorizer
 from .group_config import GroupConfig, load_groups
 from .hidden_values import hide_secrets
 from .listener_config import ListenerConfig, parse_listeners
-from .node_listeners import advertised_listeners, inter_broker_listener_name, security_protocols, tls_of_listeners
+from .node_listeners import (
+    advertised_listeners,
+    inter_broker_listener_name,
+    sasl_of_listeners,
+    security_protocols,
+    tls_of_listeners,
+)
 from .penstock_keys import (
     BROKER_FAST_FENCING_ENABLE,
     CLUSTER_CERTIFICATE_NAME,
@@ -46,6 +52,7 @@ from .penstock_keys import (
 from .principal_mapping import PrincipalMapping
 from .property_values import PropertyValues
 from .quorum_times import QuorumTimes, load_quorum_times
+from .sasl_config import SaslConfig
 from .tier_config import TierConfig, load_tier
 from .tls_config import CLIENT_AUTH, KEYSTORE_LOCATION, TlsConfig
 from .transaction_config import TransactionConfig, load_transactions
@@ -100,6 +107,10 @@ class NodeConfig:
     controller_listener_name: str
     # By the name of each listener with SSL that this node has or connects to.
     tls: Mapping[str, TlsConfig]
+    # By the name of each listener with SASL that this node has.
+    sasl: Mapping[str, SaslConfig]
+    # `connection.failed.authentication.delay.ms`: so long is a refusal held back.
+    failed_authentication_delay_ms: int
 
     # `authorizer.class.name`, `super.users`, `allow.everyone.if.no.acl.found`; None: everyone may do everything.
     authorizer: AuthorizerSettings | None
@@ -268,6 +279,8 @@ def _load(properties: Mapping[str, str], variables: Mapping[str, str]) -> NodeCo
         controller_listener_name=next(iter(values.strings("controller.listener.names")), "").upper(),
         tls=tls_of_listeners(values, protocols, all_listeners, inter_broker_name),
         authorizer=load_authorizer(values),
+        sasl=sasl_of_listeners(values, all_listeners, inter_broker_name),
+        failed_authentication_delay_ms=values.integer("connection.failed.authentication.delay.ms"),
         admin_listeners=parse_admin_listeners(ADMIN_LISTENERS, values.strings(ADMIN_LISTENERS)),
         admin_advertised_listeners=parse_admin_listeners(
             ADMIN_ADVERTISED_LISTENERS, values.strings(ADMIN_ADVERTISED_LISTENERS)
@@ -523,6 +536,11 @@ def _check_limits(config: NodeConfig) -> None:
             f"replica.fetch.wait.max.ms ({config.replica_fetch_wait_max_ms}) must not be more than "
             f"replica.socket.timeout.ms ({config.replica_socket_timeout_ms})."
         )
+    if 0 <= config.connections_max_idle_ms <= config.failed_authentication_delay_ms:
+        raise ConfigError(
+            f"connection.failed.authentication.delay.ms ({config.failed_authentication_delay_ms}) must be less than "
+            f"connections.max.idle.ms ({config.connections_max_idle_ms})."
+        )
     if config.broker_heartbeat_interval_ms >= config.broker_session_timeout_ms:
         raise ConfigError(
             f"broker.heartbeat.interval.ms ({config.broker_heartbeat_interval_ms}) must be less than "
@@ -546,10 +564,12 @@ def _with_warnings(config: NodeConfig, values: PropertyValues) -> NodeConfig:
         str(listener)
         for listener in (*config.listeners, *config.controller_listeners)
         if not listener.is_loopback
+        and listener.name not in config.sasl
         and (listener.name not in config.tls or config.tls[listener.name].client_auth != "required")
     ]
     if wide and config.authorizer is None:
         warnings.append(
-            f"Anyone who reaches {', '.join(wide)} can read and write everything: no certificate is required there."
+            f"Anyone who reaches {', '.join(wide)} can read and write everything: neither a certificate nor SASL is "
+            "required there."
         )
     return dataclasses.replace(config, warnings=tuple(warnings))

@@ -1,4 +1,4 @@
-"""Listeners of one node: security protocols, what is advertised, where brokers reach each other, and TLS."""
+"""Listeners of one node: security protocols, what is advertised, where brokers reach each other, TLS and SASL."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -6,6 +6,7 @@ from types import MappingProxyType
 from ...protocol.errors import ConfigError
 from .listener_config import ListenerConfig, check_distinct_ports, parse_listeners, parse_protocol_map
 from .property_values import PropertyValues
+from .sasl_config import SaslConfig, check_node_mechanism, read_sasl, sasl_keys_of
 from .tls_config import TlsConfig, check_served, keys_of, read_tls
 
 
@@ -87,14 +88,30 @@ def tls_of_listeners(
     found = {}
     for name in dict.fromkeys(sorted(named)):
         protocol = protocols.get(name, "PLAINTEXT")
-        if protocol.startswith("SASL"):
-            raise ConfigError(
-                f"listener.security.protocol.map gives {name} {protocol}, but this version has no SASL for clients: "
-                "PLAINTEXT and SSL can be had."
-            )
-        if protocol == "SSL":
-            found[name] = read_tls(values.properties, name)
+        if protocol in ("SSL", "SASL_SSL"):
+            # Clients that prove themselves by SASL show certificates only where their listener itself asks (KIP-684).
+            found[name] = read_tls(values.properties, name, is_client_auth_inherited=protocol == "SSL")
             values.used.update(keys_of(name))
             if name in served:
                 check_served(found[name])
+    return MappingProxyType(found)
+
+
+def sasl_of_listeners(
+    values: PropertyValues, listeners: Sequence[ListenerConfig], inter_broker_name: str
+) -> Mapping[str, SaslConfig]:
+    """Of the listeners that this node has. Raises ConfigError."""
+    found = {}
+    for listener in listeners:
+        if listener.security_protocol.startswith("SASL"):
+            found[listener.name] = read_sasl(values.properties, listener.name)
+            values.used.update(sasl_keys_of(listener.name))
+    controller_name = next(iter(values.strings("controller.listener.names")), "").upper()
+    for key, name in (
+        ("sasl.mechanism.inter.broker.protocol", inter_broker_name),
+        ("sasl.mechanism.controller.protocol", controller_name),
+    ):
+        mechanism = values.text_or_none(key)
+        if values.is_set(key) and mechanism and name in found:
+            check_node_mechanism(key, mechanism, found[name])
     return MappingProxyType(found)

@@ -6,13 +6,12 @@ them. The same properties serve when this node connects to that listener on anot
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from ...protocol.errors import ConfigError
-from ...quorum.configs.definition import ConfigValue
-from ...quorum.configs.table import broker_configs
+from .listener_keys import ListenerKeys
 from .principal_mapping import PrincipalMapping, parse_principal_mapping
 
 CLIENT_AUTH: Final = "ssl.client.auth"
@@ -96,9 +95,10 @@ def keys_of(listener_name: str) -> tuple[str, ...]:
     return *_KEYS, *(f"{_prefix(listener_name)}{key}" for key in _KEYS)
 
 
-def read_tls(properties: Mapping[str, str], listener_name: str) -> TlsConfig:
-    """Raises ConfigError."""
+def read_tls(properties: Mapping[str, str], listener_name: str, *, is_client_auth_inherited: bool = True) -> TlsConfig:
+    """`is_client_auth_inherited`: `ssl.client.auth` of all listeners holds for this one. Raises ConfigError."""
     reader = _Reader(properties, listener_name)
+    is_client_auth_set = is_client_auth_inherited or reader.key(CLIENT_AUTH) != CLIENT_AUTH
     keystore = reader.text(KEYSTORE_LOCATION)
     chain, key = reader.pem(KEYSTORE_CHAIN), reader.pem(KEYSTORE_KEY)
     truststore, trusted = reader.text(TRUSTSTORE_LOCATION), reader.pem(TRUSTSTORE_CERTIFICATES)
@@ -121,7 +121,7 @@ def read_tls(properties: Mapping[str, str], listener_name: str) -> TlsConfig:
         key_password=reader.text(KEY_PASSWORD),
         truststore_location=truststore,
         trusted_certificates=trusted,
-        client_auth=reader.text(CLIENT_AUTH) or "none",
+        client_auth=(is_client_auth_set and reader.text(CLIENT_AUTH)) or "none",
         protocols=_protocols(reader),
         cipher_suites=tuple(reader.strings(CIPHER_SUITES)),
         is_host_checked=reader.text(_ENDPOINT_IDENTIFICATION) is not None,
@@ -145,24 +145,8 @@ def check_served(config: TlsConfig) -> None:
         )
 
 
-class _Reader:
+class _Reader(ListenerKeys):
     """The listener's own properties over those of all listeners."""
-
-    def __init__(self, properties: Mapping[str, str], listener_name: str) -> None:
-        self._properties = properties
-        self._prefix = _prefix(listener_name)
-
-    def key(self, base: str) -> str:
-        own = self._prefix + base
-        return own if own in self._properties else base
-
-    def text(self, base: str) -> str | None:
-        value = self._value(base)
-        return value.strip() or None if isinstance(value, str) else None
-
-    def strings(self, base: str) -> Sequence[str]:
-        value = self._value(base)
-        return value if isinstance(value, tuple) else ()
 
     def pem(self, base: str) -> str | None:
         """PEM whose line breaks may have become blanks on the way into a property. None when it is not set."""
@@ -177,7 +161,7 @@ class _Reader:
     def check_store(self, type_base: str, password_base: str, hint: str) -> None:
         key, kind = self.key(type_base), self.text(type_base) or ""
         if kind.upper() != "PEM":
-            default = "" if key in self._properties else " by default"
+            default = "" if self.is_set(type_base) else " by default"
             steps = (_JKS_TO_PKCS12 if kind.upper() == "JKS" else "") + _PKCS12_TO_PEM
             raise ConfigError(f"{key} is {kind}{default}, but only PEM is read here: convert it ({steps}) and set PEM.")
         if self.text(password_base) is not None:
@@ -186,16 +170,6 @@ class _Reader:
     def check_one(self, one: str, other: str) -> None:
         if self.text(one) is not None and self.text(other) is not None:
             raise ConfigError(f"Only one of {self.key(one)} and {self.key(other)} may be set.")
-
-    def _value(self, base: str) -> ConfigValue:
-        definition = broker_configs()[base]
-        key = self.key(base)
-        if key not in self._properties:
-            return definition.default_value
-        try:
-            return definition.parse(self._properties[key])
-        except ConfigError as error:
-            raise ConfigError(str(error).replace(base, key)) from error
 
 
 def _protocols(reader: _Reader) -> tuple[str, ...]:

@@ -9,13 +9,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 
 from ...protocol.errors import ConfigError
 from ..configuration.listener_config import ListenerConfig
 from ..configuration.principal_mapping import PrincipalMapping
+from ..configuration.sasl_config import SaslConfig
 from .connection import Connection
 from .connection_host import ConnectionHost
 from .protocol_sniffer import LinkAcceptor, ProtocolSniffer, UnknownConnections
+from .sasl_connection import SaslConnection
 from .tls_transport import TlsHost, TlsTransport
 
 logger = logging.getLogger(__name__)
@@ -50,14 +53,19 @@ class Listeners:
         tls_of: Callable[[str], Callable[[], ssl.SSLContext] | None] = lambda _name: None,
         *,
         principal_mapping_of: Callable[[str], PrincipalMapping | None] = lambda _name: None,
+        sasl: Mapping[str, SaslConfig] = MappingProxyType({}),
+        failed_authentication_delay_ms: int = 0,
     ) -> None:
         """`links` shares the ports. `tls_of` gives what makes the contexts of a listener by its name, None for one
-        without TLS, and `principal_mapping_of` what says who its clients' certificates name."""
+        without TLS, and `principal_mapping_of` what says who its clients' certificates name. `sasl` has the listeners
+        with SASL."""
         self._host = host
         self._links = links
         self._unknown = UnknownConnections(host.loop)
         self._tls_of = tls_of
         self._principal_mapping_of = principal_mapping_of
+        self._sasl = sasl
+        self._failed_authentication_delay_ms = failed_authentication_delay_ms
         self._tls_hosts: list[TlsHost] = []
         self._servers: dict[str, asyncio.Server] = {}
 
@@ -84,9 +92,19 @@ class Listeners:
 
     def _protocols(self, listener_name: str) -> Callable[[], asyncio.BaseProtocol]:
         """What makes the protocol of each connection."""
-        make: Callable[[], asyncio.BaseProtocol] = partial(Connection, self._host, listener_name)
+        make_connection: Callable[[], Connection] = partial(Connection, self._host, listener_name)
+        sasl = self._sasl.get(listener_name)
+        if sasl is not None:
+            make_connection = partial(
+                SaslConnection,
+                self._host,
+                listener_name,
+                frame_bytes_max=sasl.max_receive_size,
+                refusal_delay_s=self._failed_authentication_delay_ms / 1000,
+            )
+        make: Callable[[], asyncio.BaseProtocol] = make_connection
         if self._links is not None:
-            make = partial(ProtocolSniffer, self._links, partial(Connection, self._host, listener_name), self._unknown)
+            make = partial(ProtocolSniffer, self._links, make_connection, self._unknown)
         context = self._tls_of(listener_name)
         if context is None:
             return make

@@ -11,6 +11,7 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NodeId
 from .rules.request_statistics import RequestTimer
+from .rules.sasl_session import SaslSession
 
 ANONYMOUS: Final = "User:ANONYMOUS"
 """The principal of a client that has proved nothing."""
@@ -89,6 +90,8 @@ class RequestContext:
     """The node of this cluster that the peer has proved to be."""
     exchange: object = None
     """What an authentication that takes several requests has come to."""
+    sasl: SaslSession | None = None
+    """How far the connection is, on a listener with SASL."""
     peer_port: int = 0
     connection_number: int = 0
     """Of all connections of its listener, no two have the same."""

@@ -41,8 +41,8 @@ from ..apis import (
     offset_commit,
     offset_for_leader_epoch,
     partition_reassignments,
-    peer_authentication,
     produce,
+    sasl_authentication,
     topics,
     transaction_administration,
     txn_offset_commit,
@@ -65,6 +65,7 @@ from ..coordinators.transaction_coordinator import TRANSACTIONS_TOPIC, Transacti
 from ..network.handlers import Handlers
 from ..network.peer_log import PeerLog
 from ..replication.rules.replication_throttles import ReplicationThrottles
+from ..security.rules.sasl_mechanisms import SaslMechanisms
 from ..telemetry.client_telemetry import ClientTelemetry
 from ..timing.runtime import Runtime
 from .data_path import DataPath
@@ -80,6 +81,7 @@ class HandlerDependencies:
     describe_quorum: DescribeQuorum
     hello: Callable[[], PeerHello]
     tls: TlsContexts
+    sasl: SaslMechanisms
     lifecycle: BrokerLifecycle
     metadata: MetadataCache
     configs: ConfigResolver
@@ -119,8 +121,18 @@ def register_handlers(parts: HandlerDependencies) -> Handlers:
     describe_cluster.register(handlers, parts.metadata)
     acls.register(handlers, parts.metadata, controller, has_authorizer=config.authorizer is not None)
     describe_quorum.register(handlers, parts.describe_quorum)
-    peer_authentication.register(
-        handlers, secret=config.cluster_secret, certificates=config.node_certificates, hello=parts.hello
+    sasl_authentication.register(
+        handlers,
+        sasl_authentication.SaslDependencies(
+            mechanisms=parts.sasl,
+            secret=config.cluster_secret,
+            certificates=config.node_certificates,
+            hello=parts.hello,
+            failed_authentication_delay_ms=config.failed_authentication_delay_ms,
+            peer_log=parts.peer_log,
+            loop=parts.runtime.loop,
+            wall_clock_ms=parts.runtime.wall_clock_ms,
+        ),
     )
     describe_topic_partitions.register(handlers, parts.metadata, config.max_request_partition_size_limit)
     find_coordinator.register(handlers, parts.metadata, _offsets_topic(parts), _transactions_topic(parts))

@@ -19,8 +19,8 @@ from ..apis import (
     describe_quorum,
     metadata_fetch,
     partition_reassignments,
-    peer_authentication,
     quorum_operations,
+    sasl_authentication,
     unimplemented,
 )
 from ..apis.describe_quorum import QuorumDescriber
@@ -39,6 +39,7 @@ from ..network.protocol_sniffer import LinkAcceptor
 from ..network.rules.connection_limits import ConnectionLimits
 from ..network.rules.request_memory import RequestMemory
 from ..network.rules.request_statistics import RequestStatistics
+from ..security.rules.sasl_mechanisms import SaslMechanisms
 from ..security.wiring import authorizer_of
 from . import controller_handlers
 from .heartbeat_connections import HeartbeatConnections
@@ -62,8 +63,10 @@ class ControllerListener:
         *,
         hello: Callable[[], PeerHello],
         tls: TlsContexts,
+        sasl: SaslMechanisms,
         links: LinkAcceptor | None,
         loop: asyncio.AbstractEventLoop,
+        wall_clock_ms: Callable[[], int],
         on_heartbeats_closed: Callable[[NodeId], None],
     ) -> None:
         """`on_heartbeats_closed` is called with the id of a broker that closed the connection of its heartbeats."""
@@ -71,8 +74,19 @@ class ControllerListener:
         self._config = config
         handlers = Handlers()
         api_versions.register(handlers, metadata, is_controller=True)
-        peer_authentication.register(
-            handlers, secret=config.cluster_secret, certificates=config.node_certificates, hello=hello
+        peer_log = PeerLog(loop)
+        sasl_authentication.register(
+            handlers,
+            sasl_authentication.SaslDependencies(
+                mechanisms=sasl,
+                secret=config.cluster_secret,
+                certificates=config.node_certificates,
+                hello=hello,
+                failed_authentication_delay_ms=config.failed_authentication_delay_ms,
+                peer_log=peer_log,
+                loop=loop,
+                wall_clock_ms=wall_clock_ms,
+            ),
         )
         heartbeats = HeartbeatConnections(on_heartbeats_closed)
         tags = controller_handlers.outcome_tags(controller)
@@ -90,7 +104,6 @@ class ControllerListener:
         describe_quorum.register(handlers, lambda request, _context: describer.describe(request))
         quorum_operations.register(handlers, quorum_operations.QuorumOperator(consensus, controller, snapshots))
         unimplemented.register(handlers, is_controller=True)
-        peer_log = PeerLog(loop)
         self.requests = RequestStatistics()
         self.dispatcher = Dispatcher(handlers, loop, peer_log, self.requests)
         self.listeners = Listeners(
@@ -114,6 +127,8 @@ class ControllerListener:
             links,
             tls.server,
             principal_mapping_of=config.principal_mapping_of,
+            sasl=config.sasl,
+            failed_authentication_delay_ms=config.failed_authentication_delay_ms,
         )
 
     async def bind(self) -> Mapping[str, int]:

@@ -41,6 +41,7 @@ from ..configuration.topic_configs import ConfigResolver
 from ..metrics.metrics import Metrics
 from ..network.handlers import Intercept
 from ..network.own_requests import OwnRequests
+from ..security.rules.sasl_mechanisms import SaslMechanisms
 from ..timing.runtime import Runtime
 from .cordons import Cordons
 from .feature_guard import FeatureGuard
@@ -127,6 +128,8 @@ class Node:
         )
         self._publishers.add(self.events)
         self._publishers.add(FeatureGuard(self._fail))
+        self._sasl = SaslMechanisms(config.sasl)
+        self._configs.on_change(lambda _old, new: self._sasl.change(new.sasl))
         if not config.is_broker:
             # A broker's follow behind its registration.
             self._publishers.add(self._configs)
@@ -268,6 +271,7 @@ class Node:
                 directory_id=lambda: self._directories.metadata_directory_id,
                 hello=self._hello,
                 tls=tls,
+                sasl=self._sasl,
                 runtime=self._runtime,
             )
         from .observer_link import ObserverLink
@@ -319,6 +323,7 @@ class Node:
             describe_quorum=quorum.describe_quorum,
             hello=self._hello,
             tls=tls,
+            sasl=self._sasl,
             intercept=self._intercept,
             open_tier=self._open_tier,
             runtime=self._runtime,

@@ -40,6 +40,7 @@ from ..configuration.node_config import DEFAULTS, NodeConfig
 from ..configuration.topic_configs import ConfigResolver
 from ..metrics.metrics import Metrics
 from ..network.request import RequestContext
+from ..security.rules.sasl_mechanisms import SaslMechanisms
 from ..timing.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class VoterLink:
         directory_id: Callable[[], UUID],
         hello: Callable[[], PeerHello],
         tls: TlsContexts,
+        sasl: SaslMechanisms,
         runtime: Runtime,
     ) -> None:
         """`folder` is that of the metadata log, `directory_id` of the directory that it is in."""
@@ -82,6 +84,7 @@ class VoterLink:
         self._directory_id = directory_id
         self._hello = hello
         self._tls = tls
+        self._sasl = sasl
         self._runtime = runtime
         self._voter: RaftVoter | None = None
         self._controller: Controller | None = None
@@ -183,8 +186,10 @@ class VoterLink:
                 self._describer,
                 hello=self._hello,
                 tls=self._tls,
+                sasl=self._sasl,
                 links=links,
                 loop=self._runtime.loop,
+                wall_clock_ms=self._runtime.wall_clock_ms,
                 on_heartbeats_closed=(lambda _: None) if probes is None else probes.on_connection_closed,
             )
             ports = await self._listener.bind()

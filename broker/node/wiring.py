@@ -51,6 +51,7 @@ from ..replication.alter_partition_manager import AlterPartitionManager
 from ..replication.replica_fetcher_manager import ReplicaFetcherManager, ReplicationConfig
 from ..replication.rules.fetcher_config import FetcherConfig
 from ..replication.rules.replication_throttles import ReplicationThrottles
+from ..security.rules.sasl_mechanisms import SaslMechanisms
 from ..security.wiring import authorizer_of
 from ..telemetry.client_telemetry import ClientTelemetry
 from ..timing.rules.duration_histogram import NS_PER_S, DurationHistogram
@@ -118,6 +119,7 @@ def wire_broker(
     describe_quorum: DescribeQuorum,
     hello: Callable[[], PeerHello],
     tls: TlsContexts,
+    sasl: SaslMechanisms,
     intercept: Intercept | None,
     open_tier: OpenTier | None,
     runtime: Runtime,
@@ -309,6 +311,7 @@ def wire_broker(
             describe_quorum=describe_quorum,
             hello=hello,
             tls=tls,
+            sasl=sasl,
             lifecycle=lifecycle,
             metadata=metadata,
             configs=configs,
@@ -417,6 +420,8 @@ def _wire_listeners(
         ),
         tls_of=tls.server,
         principal_mapping_of=config.principal_mapping_of,
+        sasl=config.sasl,
+        failed_authentication_delay_ms=config.failed_authentication_delay_ms,
     )
 
 

@@ -146,11 +146,6 @@ def test_a_listener_that_others_can_reach_is_warned_of(listeners: str, is_wide: 
             "super.users has 'admin', but expected are principals as type:name, with semicolons between them.",
         ),
         (
-            {"listeners": "SASL_PLAINTEXT://:1", "security.inter.broker.protocol": "SASL_PLAINTEXT"},
-            "listener.security.protocol.map gives SASL_PLAINTEXT SASL_PLAINTEXT, but this version has no SASL for "
-            "clients: PLAINTEXT and SSL can be had.",
-        ),
-        (
             {"listeners": "PUBLIC://:1"},
             "Listener PUBLIC of listeners has no security protocol: add it to listener.security.protocol.map.",
         ),

@@ -143,9 +143,13 @@ def test_who_required_a_certificate_is_not_warned_that_every_client_gets_in() ->
             "ssl.enabled.protocols holds TLSv1.1, but only TLSv1.2 and TLSv1.3 are safe.",
         ),
         (
-            {"listeners": "SASL_SSL://127.0.0.1:0", "inter.broker.listener.name": "SASL_SSL"},
-            "listener.security.protocol.map gives SASL_SSL SASL_SSL, but this version has no SASL for clients: "
-            "PLAINTEXT and SSL can be had.",
+            {
+                "ssl.keystore.location": "",
+                "listeners": "SASL_SSL://127.0.0.1:0",
+                "inter.broker.listener.name": "SASL_SSL",
+            },
+            "Listener SASL_SSL speaks SSL, so ssl.keystore.location, or ssl.keystore.certificate.chain and "
+            "ssl.keystore.key, must be set.",
         ),
     ],
 )
@@ -153,6 +157,21 @@ def test_what_cannot_be_is_one_sentence(properties: dict[str, str], sentence: st
     with pytest.raises(ConfigError) as refused:
         load({**PEM, **SSL, **properties})
     assert str(refused.value) == sentence
+
+
+def test_clients_of_sasl_show_certificates_only_where_their_listener_asks() -> None:
+    sasl = {
+        "listeners": "SSL://127.0.0.1:0,SASL_SSL://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.jaas.config": 'org.apache.kafka.common.security.plain.PlainLoginModule required user_a="b";',
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": CHAIN,
+        "ssl.client.auth": "required",
+    }
+    inherited = load({**PEM, **SSL, **sasl}).tls
+    assert (inherited["SSL"].client_auth, inherited["SASL_SSL"].client_auth) == ("required", "none")
+    own = load({**PEM, **SSL, **sasl, "listener.name.sasl_ssl.ssl.client.auth": "requested"}).tls
+    assert own["SASL_SSL"].client_auth == "requested"
 
 
 def test_java_s_format_is_the_default_and_said_to_be() -> None:

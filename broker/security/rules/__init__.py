@@ -1,0 +1,1 @@
+"""What each mechanism of SASL asks of a client."""

@@ -1,0 +1,124 @@
+"""Three node processes that speak SASL on every listener, and the clients of others."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.errors import KafkaError as AioKafkaError
+from confluent_kafka import KafkaError, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka import KafkaProducer
+from waiting import wait_for
+
+from penstock.local.cluster import LocalCluster
+from penstock.local.local_node import LocalNode
+from penstock.local.ports import find_free
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+
+DEADLINE_S = 30.0
+PASSWORD = 'alice "knows" it'
+JAAS = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'user_alice="alice \\"knows\\" it" user_bob=\'bob-1\';'
+)
+
+
+class SaslCluster:
+    """Every node has a listener of the harness (PLAINTEXT), one of clients and nodes (SASL), and the controllers'."""
+
+    def __init__(self, cluster: LocalCluster, ports: dict[int, int]) -> None:
+        self.cluster = cluster
+        self.bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports.values())
+
+    def librdkafka(self, mechanism: str, user: str, password: str) -> dict[str, str | int | float | bool]:
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "security.protocol": "sasl_plaintext",
+            "sasl.mechanism": mechanism,
+            "sasl.username": user,
+            "sasl.password": password,
+        }
+
+    def python(self, mechanism: str, user: str, password: str) -> dict[str, object]:
+        """For kafka-python and aiokafka."""
+        return {
+            "bootstrap_servers": self.bootstrap.split(","),
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": mechanism,
+            "sasl_plain_username": user,
+            "sasl_plain_password": password,
+        }
+
+    def logs(self) -> str:
+        return "".join(node.log.read_text() for node in self.cluster.nodes.values())
+
+
+@pytest.fixture(scope="module")
+def sasl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SaslCluster]:
+    generator = random.Random()
+    ports = {node_id: find_free(generator) for node_id in (1, 2, 3)}
+
+    def listeners(node: LocalNode) -> dict[str, str]:
+        return {"listeners": f"PLAINTEXT://127.0.0.1:{node.port},SASL://127.0.0.1:{ports[node.id]}"}
+
+    def with_controllers(node: LocalNode, told: dict[str, str]) -> dict[str, str]:
+        controller = next(one for one in told["listeners"].split(",") if one.startswith("CONTROLLER:"))
+        return {**told, "listeners": f"{listeners(node)['listeners']},{controller}"}
+
+    cluster = LocalCluster(
+        tmp_path_factory.mktemp("cluster"),
+        node_count=3,
+        properties={
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+            "inter.broker.listener.name": "SASL",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl.plain.sasl.jaas.config": JAAS,
+            "listener.name.controller.plain.sasl.jaas.config": JAAS,
+        },
+        rewire=lambda node, told: with_controllers(node, dict(told)),
+    )
+    with cluster:
+        yield SaslCluster(cluster, ports)
+
+
+def test_clients_authenticate_by_plain_and_nodes_replicate(sasl: SaslCluster) -> None:
+    alice = sasl.librdkafka("PLAIN", "alice", PASSWORD)
+    admin = AdminClient(alice)
+    admin.create_topics([NewTopic("flights", 3, 3)])["flights"].result(DEADLINE_S)
+    producer = Producer(alice | {"acks": "all"})
+    producer.produce("flights", b"librdkafka")
+    assert producer.flush(DEADLINE_S) == 0
+    bob = sasl.python("PLAIN", "bob", "bob-1")
+    with KafkaProducer(**bob, acks="all") as other:
+        other.send("flights", b"kafka-python").get(DEADLINE_S)
+
+    async def read() -> set[bytes]:
+        async with AIOKafkaConsumer("flights", **bob, auto_offset_reset="earliest") as consumer:
+            return {(await consumer.getone()).value for _ in range(2)}
+
+    assert asyncio.run(asyncio.wait_for(read(), DEADLINE_S)) == {b"librdkafka", b"kafka-python"}
+
+
+def test_a_wrong_password_is_told_to_every_client_and_not_to_the_log(sasl: SaslCluster) -> None:
+    errors: list[KafkaError] = []
+    producer = Producer(sasl.librdkafka("PLAIN", "alice", "guess-77") | {"error_cb": errors.append})
+    wait_for(lambda: producer.poll(0.1) is not None and bool(errors), "the error of librdkafka")
+    assert "Invalid username or password" in errors[0].str()
+
+    async def connect() -> None:
+        producer = AIOKafkaProducer(**sasl.python("PLAIN", "bob", "guess-77"))
+        try:
+            await producer.start()
+        finally:
+            await producer.stop()
+
+    with pytest.raises(AioKafkaError):
+        asyncio.run(asyncio.wait_for(connect(), DEADLINE_S))
+    wait_for(lambda: "reason=Authentication failed: Invalid username or password" in sasl.logs(), "the log")
+    assert "guess-77" not in sasl.logs()
+    assert "knows" not in sasl.logs()

@@ -1,0 +1,118 @@
+"""What listeners are told about SASL, and what is refused at start."""
+
+import pytest
+
+from penstock.broker.configuration.node_config import NodeConfig, load
+from penstock.broker.configuration.sasl_config import MECHANISMS
+from penstock.protocol.errors import ConfigError
+
+PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+JAAS = f'{PLAIN_MODULE} required user_alice="hunter2";'
+CHOICE = " or ".join(MECHANISMS)
+OWN_JAAS = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+SASL = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+    "security.inter.broker.protocol": "SASL_PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    OWN_JAAS: JAAS,
+}
+
+
+def without(key: str, **changed: str) -> dict[str, str]:
+    return {name: value for name, value in SASL.items() if name != key} | changed
+
+
+def max_reauth_ms(config: NodeConfig) -> int:
+    return config.sasl["SASL_PLAINTEXT"].mechanisms["PLAIN"].max_reauth_ms
+
+
+def test_a_listener_has_its_mechanisms_and_their_users() -> None:
+    config = load(SASL)
+    sasl = config.sasl["SASL_PLAINTEXT"]
+    jaas = sasl.mechanisms["PLAIN"].jaas
+    assert jaas is not None
+    assert jaas.options == {"user_alice": "hunter2"}
+    assert sasl.max_receive_size == 524288
+    assert config.failed_authentication_delay_ms == 100
+    assert config.warnings == ()
+    assert "hunter2" not in repr(sasl)
+
+
+def test_a_listener_without_sasl_has_none() -> None:
+    assert load({}).sasl == {}
+
+
+def test_what_is_told_for_a_mechanism_counts_before_the_listener_and_that_before_all() -> None:
+    everywhere = {**SASL, "connections.max.reauth.ms": "3"}
+    assert max_reauth_ms(load(everywhere)) == 3
+    of_listener = {**everywhere, "listener.name.sasl_plaintext.connections.max.reauth.ms": "2"}
+    assert max_reauth_ms(load(of_listener)) == 2
+    assert (
+        max_reauth_ms(load({**of_listener, "listener.name.sasl_plaintext.plain.connections.max.reauth.ms": "1"})) == 1
+    )
+
+
+def test_jaas_for_all_listeners_serves_the_mechanism_whose_module_it_names() -> None:
+    jaas = load(without(OWN_JAAS) | {"sasl.jaas.config": JAAS}).sasl["SASL_PLAINTEXT"].mechanisms["PLAIN"].jaas
+    assert jaas is not None
+    assert jaas.options == {"user_alice": "hunter2"}
+
+
+def test_anyone_who_reaches_a_wide_listener_with_sasl_has_still_to_prove_himself() -> None:
+    assert load({**SASL, "listeners": "SASL_PLAINTEXT://:1"}).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("properties", "sentence"),
+    [
+        (
+            without("sasl.enabled.mechanisms"),
+            f"Listener SASL_PLAINTEXT speaks SASL, so sasl.enabled.mechanisms must name {CHOICE}: GSSAPI, the default, "
+            "is not built.",
+        ),
+        (
+            {**SASL, "sasl.enabled.mechanisms": ""},
+            f"sasl.enabled.mechanisms must name {CHOICE}, because listener SASL_PLAINTEXT speaks SASL.",
+        ),
+        (
+            {**SASL, "listener.name.sasl_plaintext.sasl.enabled.mechanisms": "PLAIN,GSSAPI"},
+            "listener.name.sasl_plaintext.sasl.enabled.mechanisms holds GSSAPI (Kerberos), which is not built; it can "
+            f"name {CHOICE}.",
+        ),
+        (
+            {**SASL, "sasl.enabled.mechanisms": "plain"},
+            f"sasl.enabled.mechanisms holds plain, but can only name {CHOICE}.",
+        ),
+        (
+            without(OWN_JAAS),
+            f"Listener SASL_PLAINTEXT has PLAIN, so {OWN_JAAS} must name the users: {PLAIN_MODULE} required "
+            'user_NAME="password";',
+        ),
+        (
+            {**SASL, OWN_JAAS: 'hunter2 required user_a="hunter2";'},
+            f"{OWN_JAAS} must begin with {PLAIN_MODULE}, the login module of PLAIN.",
+        ),
+        (
+            {**SASL, "listener.name.sasl_plaintext.plain.sasl.server.callback.handler.class": "com.example.Mine"},
+            "listener.name.sasl_plaintext.plain.sasl.server.callback.handler.class is set, but no class of a callback "
+            "handler can be loaded here.",
+        ),
+        (
+            {**SASL, "sasl.server.max.receive.size": "0"},
+            "sasl.server.max.receive.size is 0, but it is a number of bytes above 0.",
+        ),
+        (
+            {**SASL, "connection.failed.authentication.delay.ms": "10", "connections.max.idle.ms": "10"},
+            "connection.failed.authentication.delay.ms (10) must be less than connections.max.idle.ms (10).",
+        ),
+        (
+            {**SASL, "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256"},
+            "sasl.mechanism.inter.broker.protocol is SCRAM-SHA-256, but listener SASL_PLAINTEXT has only PLAIN; nodes "
+            "need none of them: they prove themselves by PENSTOCK-CLUSTER.",
+        ),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(properties: dict[str, str], sentence: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(properties)
+    assert str(refused.value) == sentence
