@@ -3,6 +3,7 @@
 Kafka: `ResourceType`, `PatternType`, `AclOperation`, `AclPermissionType`.
 """
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final
 
@@ -111,3 +112,8 @@ SUPPORTED_OPERATIONS: Final = {
     ResourceType.USER: frozenset({AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS}),
 }
 """What may be said of each type. Kafka: `AclEntry.supportedOperations`."""
+
+
+def operation_bits(operations: Iterable[AclOperation]) -> int:
+    """Return operations as answers hold them (KIP-430): a bit for each, by its number."""
+    return sum(1 << operation for operation in operations)

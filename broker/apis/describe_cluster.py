@@ -14,6 +14,7 @@ from kio.schema.describe_cluster.v2.response import DescribeClusterBroker, Descr
 from kio.schema.types import BrokerId
 from kio.static.primitive import i8, i32
 
+from ...protocol.acls import AclOperation
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NodeId
@@ -21,7 +22,7 @@ from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.metadata.image import MetadataImage
 from ...quorum.metadata.records import NO_LEADER
 from ..cluster.metadata_cache import MetadataCache
-from ..cluster.rules.cluster_view import CLUSTER_AUTHORIZED_OPERATIONS, OPERATIONS_NOT_ASKED_FOR, ClusterView
+from ..cluster.rules.cluster_view import OPERATIONS_NOT_ASKED_FOR, ClusterView
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 
@@ -31,7 +32,8 @@ _NAMES = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 def register(handlers: Handlers, metadata: MetadataCache) -> None:
     def handle(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
-        return describe_cluster(metadata.image, request, context.listener_name, metadata.node_id)
+        operations = _operations(request, context)
+        return describe_cluster(metadata.image, request, context.listener_name, metadata.node_id, operations)
 
     handlers.add_message(ApiKey.DESCRIBE_CLUSTER, handle, answer_error=error_response)
 
@@ -39,16 +41,21 @@ def register(handlers: Handlers, metadata: MetadataCache) -> None:
 def register_for_controllers(
     handlers: Handlers, metadata: MetadataCache, leader_id: Callable[[], NodeId | None]
 ) -> None:
-    """For the controllers' listener; `leader_id` returns the quorum leader that this node knows, or None."""
+    """For the controllers' listener; `leader_id` returns the quorum leader that this node knows, or None.
+
+    Controllers are described to those alone who may alter the cluster, as in Apache Kafka.
+    """
 
     def handle(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
-        return describe_controllers(metadata.image, request, context.listener_name, leader_id())
+        context.require_in_cluster(ApiKey.DESCRIBE_CLUSTER, AclOperation.ALTER)
+        operations = _operations(request, context)
+        return describe_controllers(metadata.image, request, context.listener_name, leader_id(), operations)
 
     handlers.add_message(ApiKey.DESCRIBE_CLUSTER, handle, answer_error=controllers_error)
 
 
 def describe_cluster(
-    image: MetadataImage, request: DescribeClusterRequest, listener_name: str, own_id: NodeId
+    image: MetadataImage, request: DescribeClusterRequest, listener_name: str, own_id: NodeId, operations: int
 ) -> DescribeClusterResponse:
     """Raises KafkaError if the request has another endpoint type."""
     _check_endpoint_type(request, BROKERS)
@@ -68,12 +75,16 @@ def describe_cluster(
             )
             for broker in (view.all_brokers if request.include_fenced_brokers else view.brokers)
         ),
-        cluster_authorized_operations=i32(_operations(request)),
+        cluster_authorized_operations=i32(operations),
     )
 
 
 def describe_controllers(
-    image: MetadataImage, request: DescribeClusterRequest, listener_name: str, leader_id: NodeId | None
+    image: MetadataImage,
+    request: DescribeClusterRequest,
+    listener_name: str,
+    leader_id: NodeId | None,
+    operations: int,
 ) -> DescribeClusterResponse:
     """Describes the controllers with a registered endpoint. Raises KafkaError as `describe_cluster` does."""
     _check_endpoint_type(request, CONTROLLERS)
@@ -98,7 +109,7 @@ def describe_controllers(
             )
             for controller_id, endpoint in endpoints.items()
         ),
-        cluster_authorized_operations=i32(_operations(request)),
+        cluster_authorized_operations=i32(operations),
     )
 
 
@@ -114,8 +125,10 @@ def _check_endpoint_type(request: DescribeClusterRequest, own: int) -> None:
         raise KafkaError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, message)
 
 
-def _operations(request: DescribeClusterRequest) -> int:
-    return CLUSTER_AUTHORIZED_OPERATIONS if request.include_cluster_authorized_operations else OPERATIONS_NOT_ASKED_FOR
+def _operations(request: DescribeClusterRequest, context: RequestContext) -> int:
+    if not request.include_cluster_authorized_operations:
+        return OPERATIONS_NOT_ASKED_FOR
+    return context.operations_in_cluster(ApiKey.DESCRIBE_CLUSTER)
 
 
 def controllers_error(request: DescribeClusterRequest, error: KafkaError) -> DescribeClusterResponse:

@@ -8,6 +8,7 @@ Kafka: `DescribeTopicPartitionsRequestHandler`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import cast
 
 from kio.schema.describe_topic_partitions.v0.request import DescribeTopicPartitionsRequest
@@ -20,13 +21,14 @@ from kio.schema.describe_topic_partitions.v0.response import (
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 
+from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.decisions.topic_names import INTERNAL_TOPICS, invalid_topic_name
 from ...quorum.metadata.image import MetadataImage, PartitionRegistration
 from ..cluster.metadata_cache import MetadataCache
-from ..cluster.rules.cluster_view import TOPIC_AUTHORIZED_OPERATIONS, ClusterView
+from ..cluster.rules.cluster_view import ClusterView
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 
@@ -37,13 +39,13 @@ def register(handlers: Handlers, metadata: MetadataCache, partition_limit: int) 
     """`partition_limit`: `max.request.partition.size.limit`."""
 
     def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> DescribeTopicPartitionsResponse:
-        return describe_topic_partitions(metadata.image, request, context.listener_name, partition_limit)
+        return describe_topic_partitions(metadata.image, request, context, partition_limit)
 
     handlers.add_message(ApiKey.DESCRIBE_TOPIC_PARTITIONS, handle, answer_error=error_response)
 
 
 def describe_topic_partitions(
-    image: MetadataImage, request: DescribeTopicPartitionsRequest, listener_name: str, partition_limit: int
+    image: MetadataImage, request: DescribeTopicPartitionsRequest, context: RequestContext, partition_limit: int
 ) -> DescribeTopicPartitionsResponse:
     """Returns one page. Raises KafkaError(INVALID_REQUEST) for an invalid cursor."""
     by_name = image.topics.by_name
@@ -59,7 +61,13 @@ def describe_topic_partitions(
     if first_index < 0:
         message = f"DescribeTopicPartitionsRequest cursor partition must be valid: {first_name}-{first_index}"
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    view = ClusterView(image, listener_name)
+    view = ClusterView(image, context.listener_name)
+    hidden: list[DescribeTopicPartitionsResponseTopic] = []
+    if context.authorizer is not None:
+        permitted = [name for name in wanted if _may_describe(context, name)]
+        if not has_all_topics:
+            hidden = [_hidden(name) for name in wanted if name not in set(permitted)]
+        wanted = permitted
     remaining = max(1, min(partition_limit, request.response_partition_limit))
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     next_cursor: Cursor | None = None
@@ -73,7 +81,7 @@ def describe_topic_partitions(
             if not has_all_topics:
                 is_valid = invalid_topic_name(name) is None
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_valid else ErrorCode.INVALID_TOPIC_EXCEPTION
-                topics.append(_missing(name, code, TOPIC_AUTHORIZED_OPERATIONS))
+                topics.append(_missing(name, code, _operations(context, name)))
             continue
         start = first_index if name == first_name else 0
         end = min(len(topic.partitions), start + remaining)
@@ -85,14 +93,24 @@ def describe_topic_partitions(
                 topic_id=topic.topic_id,
                 is_internal=name in INTERNAL_TOPICS,
                 partitions=partitions,
-                topic_authorized_operations=i32(TOPIC_AUTHORIZED_OPERATIONS),
+                topic_authorized_operations=i32(_operations(context, name)),
             )
         )
         if end < len(topic.partitions):
             next_cursor = Cursor(topic_name=TopicName(name), partition_index=i32(end))
             break
         remaining -= len(partitions)
-    return DescribeTopicPartitionsResponse(throttle_time=NO_THROTTLE, topics=tuple(topics), next_cursor=next_cursor)
+    return DescribeTopicPartitionsResponse(
+        throttle_time=NO_THROTTLE, topics=(*topics, *hidden), next_cursor=next_cursor
+    )
+
+
+def _may_describe(context: RequestContext, name: str) -> bool:
+    return context.may(ApiKey.DESCRIBE_TOPIC_PARTITIONS, AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+
+
+def _operations(context: RequestContext, name: str) -> int:
+    return context.operations_on(ApiKey.DESCRIBE_TOPIC_PARTITIONS, ResourceType.TOPIC, name)
 
 
 def error_response(request: DescribeTopicPartitionsRequest, error: KafkaError) -> DescribeTopicPartitionsResponse:
@@ -128,3 +146,8 @@ def _missing(name: str, code: ErrorCode, operations: int) -> DescribeTopicPartit
         partitions=(),
         topic_authorized_operations=i32(operations),
     )
+
+
+def _hidden(name: str) -> DescribeTopicPartitionsResponseTopic:
+    """Whether there is such a topic is not told."""
+    return replace(_missing(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, NOT_TOLD), is_internal=False)

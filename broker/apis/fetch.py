@@ -23,10 +23,11 @@ Where the protocol leaves room: a second request of a fetch session completes th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from functools import partial
 from typing import Final
 
+from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode
 from ...protocol.fetch import (
@@ -56,7 +57,7 @@ from ..fetching.rules.closest_replica import Reader
 from ..fetching.rules.fetch_session import FetchablePartition, FollowerId, partition_key
 from ..fetching.rules.fetch_sessions import FetchSessions
 from ..network.handlers import Handlers
-from ..network.request import Request
+from ..network.request import Authorizer, Request, RequestContext
 from ..network.rules.request_statistics import RequestStatistics
 from ..replicas.replica_manager import ReplicaManager
 from ..replicas.rules.topic_counters import TopicCounters
@@ -146,7 +147,10 @@ class FetchHandler:
         if is_follower and self._leader_quota.is_set:
             throttle = LeaderThrottle(self._leader_quota, message.replica_id, self._monotonic_ms)
         tier = self._tier()
-        read = FetchRead(self._partitions, context, limits, throttle, tier)
+        denied: Container[FetchablePartition] | None = None
+        if request.context.authorizer is not None and not is_follower:
+            denied = self._denied(request.context.authorizer, request.context, context.partitions)
+        read = FetchRead(self._partitions, context, limits, throttle, tier, denied)
         follower: FollowerFetch | None = None
         if is_follower:
             follower = FollowerFetch(message.replica_id, message.replica_epoch, self._monotonic_ms())
@@ -165,6 +169,31 @@ class FetchHandler:
         # A follower's fetch offset may complete other requests: their responses follow its own.
         for partition, effects in read.effects:
             self._partitions.apply_effects(partition, effects)
+
+    def _denied(
+        self, authorizer: Authorizer, client: RequestContext, partitions: Sequence[FetchablePartition]
+    ) -> Container[FetchablePartition] | None:
+        """Returns the partitions whose topics the client may not read, None if it may read all of them."""
+        permit = authorizer.permit(client)
+        unknown = [wanted for wanted in partitions if wanted.permit is not permit]
+        denied: set[FetchablePartition] = set()
+        # Denied ones are asked for again each time: they are to be logged.
+        by_topic: dict[str, list[FetchablePartition]] = {}
+        for wanted in unknown:
+            name = wanted.topic
+            if name is None and wanted.topic_id is not None:
+                name = self._partitions.topic_name(wanted.topic_id)
+            if name is not None:
+                by_topic.setdefault(name, []).append(wanted)
+        for name, of_topic in by_topic.items():
+            if client.may(ApiKey.FETCH, AclOperation.READ, ResourceType.TOPIC, name, count=len(of_topic)):
+                for wanted in of_topic:
+                    wanted.permit = permit
+            else:
+                denied.update(of_topic)
+                for wanted in of_topic:
+                    wanted.permit = wanted.hosted = None
+        return denied or None
 
     def _respond(self, request: Request, read: FetchRead) -> None:
         version = request.api_version

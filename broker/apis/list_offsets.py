@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping
 from datetime import timedelta
 from functools import partial
 from types import MappingProxyType
@@ -37,6 +37,7 @@ from kio.schema.list_offsets.v11.response import (
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
+from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.batches import NO_TIMESTAMP
 from ...protocol.errors import ErrorCode, KafkaError
@@ -46,7 +47,7 @@ from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, k
 from ...storage.log.timestamp_lookup import TimestampOffset
 from ..cluster.rules.offset_questions import OffsetTime
 from ..network.handlers import Handlers
-from ..network.request import Request
+from ..network.request import Request, RequestContext
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
 
@@ -92,37 +93,54 @@ TierOffsets: TypeAlias = Mapping[tuple[str, int], FoundOffset | KafkaError]
 def register(
     handlers: Handlers, partitions: ReplicaManager, tier: Callable[[], TierSearch | None] = lambda: None
 ) -> None:
-    async def answer_later(request: Request, message: ListOffsetsRequest, search: TierSearch) -> None:
-        found = await search_tier(partitions, message, search)
-        response = list_offsets(partitions, message, request.api_version, found)
+    async def answer_later(
+        request: Request, message: ListOffsetsRequest, search: TierSearch, denied: Container[str]
+    ) -> None:
+        found = await search_tier(partitions, message, search, denied)
+        response = list_offsets(partitions, message, request.api_version, found, denied)
         request.respond(encode_response(request.api_key, request.api_version, request.correlation_id, response))
 
     def begin(request: Request) -> Awaitable[None] | None:
         version = request.api_version
         message = decode_request(request.api_key, version, request.body, request.body_offset)
         assert isinstance(message, ListOffsetsRequest), "the class of every version"
+        denied: Container[str] = ()
+        if request.context.authorizer is not None:
+            denied = _denied(request.context, message)
         search = tier()
-        if search is not None and any(_in_tier(partitions, message)):
-            return answer_later(request, message, search)
-        response = list_offsets(partitions, message, version)
+        if search is not None and any(_in_tier(partitions, message, denied)):
+            return answer_later(request, message, search, denied)
+        response = list_offsets(partitions, message, version, denied=denied)
         request.respond(encode_response(request.api_key, version, request.correlation_id, response))
         return None
 
     handlers.add(ApiKey.LIST_OFFSETS, begin)
 
 
+def _denied(context: RequestContext, request: ListOffsetsRequest) -> Container[str]:
+    """The topics that the client may not describe."""
+    names = dict.fromkeys(topic.name for topic in request.topics)
+    return {
+        name for name in names if not context.may(ApiKey.LIST_OFFSETS, AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+    }
+
+
 def _in_tier(
-    partitions: ReplicaManager, request: ListOffsetsRequest
+    partitions: ReplicaManager, request: ListOffsetsRequest, denied: Container[str]
 ) -> Iterator[tuple[Partition, ListOffsetsPartition]]:
     """The partitions that are asked for a timestamp, and whose start only a tier has."""
     for topic in request.topics:
+        if topic.name in denied:
+            continue
         for wanted in topic.partitions:
             partition = partitions.find(topic.name, wanted.partition_index) if wanted.timestamp >= 0 else None
             if partition is not None and partition.log.log_start_offset < partition.log.local_log_start_offset:
                 yield partition, wanted
 
 
-async def search_tier(partitions: ReplicaManager, request: ListOffsetsRequest, search: TierSearch) -> TierOffsets:
+async def search_tier(
+    partitions: ReplicaManager, request: ListOffsetsRequest, search: TierSearch, denied: Container[str] = ()
+) -> TierOffsets:
     answers: dict[tuple[str, int], FoundOffset | KafkaError] = {}
 
     async def find(partition: Partition, wanted: ListOffsetsPartition) -> None:
@@ -141,7 +159,7 @@ async def search_tier(partitions: ReplicaManager, request: ListOffsetsRequest, s
     timeout_ms = request.timeout // timedelta(milliseconds=1) or search.timeout_ms
     try:
         async with asyncio.timeout(timeout_ms / 1000), asyncio.TaskGroup() as tasks:
-            for partition, wanted in _in_tier(partitions, request):
+            for partition, wanted in _in_tier(partitions, request, denied):
                 tasks.create_task(find(partition, wanted))
     except TimeoutError:
         logger.info("A search of the tier took longer than the request is to wait: milliseconds=%d", timeout_ms)
@@ -153,7 +171,9 @@ def list_offsets(
     request: ListOffsetsRequest,
     version: int,
     tiered: TierOffsets = MappingProxyType({}),
+    denied: Container[str] = (),
 ) -> ListOffsetsResponse:
+    """`denied` are topics that the client may not describe."""
     names = Counter((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
     topics: dict[TopicName, dict[int, ListOffsetsPartitionResponse]] = {}
     for topic in request.topics:
@@ -161,6 +181,8 @@ def list_offsets(
             index = wanted.partition_index
             error, found = ErrorCode.NONE, NOT_FOUND
             try:
+                if topic.name in denied:
+                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 if names[topic.name, index] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
                 if wanted.timestamp < 0 and version < FIRST_VERSIONS.get(wanted.timestamp, version + 1):

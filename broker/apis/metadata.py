@@ -12,9 +12,10 @@ does not have this listener is LEADER_NOT_AVAILABLE up to version 5, LISTENER_NO
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from struct import Struct
-from typing import TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias, cast
 from uuid import UUID
 
 from kio.schema.metadata.v13.response import (
@@ -25,6 +26,7 @@ from kio.schema.metadata.v13.response import (
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 
+from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NO_NODE, NodeId
@@ -33,14 +35,9 @@ from ...protocol.metadata import MetadataRequest, MetadataResponse
 from ...quorum.decisions.topic_names import INTERNAL_TOPICS, invalid_topic_name
 from ...quorum.metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage
 from ..cluster.metadata_cache import MetadataCache
-from ..cluster.rules.cluster_view import (
-    CLUSTER_AUTHORIZED_OPERATIONS,
-    OPERATIONS_NOT_ASKED_FOR,
-    TOPIC_AUTHORIZED_OPERATIONS,
-    ClusterView,
-)
+from ..cluster.rules.cluster_view import OPERATIONS_NOT_ASKED_FOR, ClusterView
 from ..network.handlers import Handlers
-from ..network.request import AnswerPart, Request
+from ..network.request import AnswerPart, Request, RequestContext
 
 VERSION_OF_LISTENER_NOT_FOUND = 6
 VERSION_OF_IDS_IN_REQUESTS = 12
@@ -51,6 +48,19 @@ CORRELATION_ID = Struct(">i")
 CreateTopics: TypeAlias = Callable[[tuple[str, ...], str], Awaitable[None]]
 """Creates topics of these names, requested by a client at this host, with the cluster's defaults. Topics that cannot be
 created are still missing when it returns."""
+
+
+_CacheKey: TypeAlias = tuple[int, str, tuple[str, str] | None, bytes]
+
+
+class Denied(NamedTuple):
+    """Names of topics that a client may not know of, and of those that it may not have created."""
+
+    hidden: frozenset[str] = frozenset()
+    uncreatable: frozenset[str] = frozenset()
+
+
+NOTHING_DENIED: Final = Denied()
 
 
 def register(handlers: Handlers, metadata: MetadataCache, create_topics: CreateTopics | None) -> None:
@@ -67,7 +77,7 @@ class MetadataHandler:
     def __init__(self, metadata: MetadataCache, create_topics: CreateTopics | None) -> None:
         self._metadata = metadata
         self._create_topics = create_topics
-        self._cached: dict[tuple[int, str, bytes], bytes] = {}
+        self._cached: dict[_CacheKey, bytes] = {}
         self._cached_bytes = 0
         self._cached_image: MetadataImage = EMPTY_IMAGE
 
@@ -75,7 +85,10 @@ class MetadataHandler:
         image = self._metadata.image
         if image is not self._cached_image:
             self._forget(image)
-        key = (request.api_version, request.context.listener_name, bytes(request.body[request.body_offset :]))
+        context = request.context
+        # Answers of an authorizer are each client's own.
+        client = None if context.authorizer is None else (context.principal, context.peer_host)
+        key = (request.api_version, context.listener_name, client, bytes(request.body[request.body_offset :]))
         cached = self._cached.get(key)
         if cached is not None:
             request.respond(_with_correlation_id(cached, request.correlation_id))
@@ -88,31 +101,35 @@ class MetadataHandler:
         except KafkaError as error:
             request.respond(_encode(request, error_response(message, error.code)))
             return None
-        if self._create_topics is not None and message.allow_auto_topic_creation:
-            creatable = _creatable_topics(message, image)
+        creates = self._create_topics is not None and message.allow_auto_topic_creation
+        denied = NOTHING_DENIED if context.authorizer is None else _denied(message, image, context, creates=creates)
+        if self._create_topics is not None and creates:
+            creatable = _creatable_topics(message, image, denied)
             if creatable:
-                return self._create_and_answer(request, message, creatable, self._create_topics)
-        frame = _encode(
-            request, metadata_response(image, message, version, request.context.listener_name, self._metadata.node_id)
-        )
-        self._remember(key, frame)
+                return self._create_and_answer(request, message, creatable, self._create_topics, denied)
+        frame = _encode(request, metadata_response(image, message, version, context, self._metadata.node_id, denied))
+        # A denial is logged each time.
+        if denied is NOTHING_DENIED:
+            self._remember(key, frame)
         request.respond(frame)
         return None
 
     async def _create_and_answer(
-        self, request: Request, message: MetadataRequest, names: tuple[str, ...], create_topics: CreateTopics
+        self,
+        request: Request,
+        message: MetadataRequest,
+        names: tuple[str, ...],
+        create_topics: CreateTopics,
+        denied: Denied,
     ) -> None:
         await create_topics(names, request.context.peer_host)
-        image = self._metadata.image
-        listener_name = request.context.listener_name
-        request.respond(
-            _encode(
-                request, metadata_response(image, message, request.api_version, listener_name, self._metadata.node_id)
-            )
+        response = metadata_response(
+            self._metadata.image, message, request.api_version, request.context, self._metadata.node_id, denied
         )
+        request.respond(_encode(request, response))
 
-    def _remember(self, key: tuple[int, str, bytes], frame: bytes) -> None:
-        self._cached_bytes += len(frame) + len(key[2])
+    def _remember(self, key: _CacheKey, frame: bytes) -> None:
+        self._cached_bytes += len(frame) + len(key[3])
         if self._cached_bytes > CACHED_BYTES_MAX:
             self._forget(self._cached_image)
         else:
@@ -125,33 +142,56 @@ class MetadataHandler:
 
 
 def metadata_response(
-    image: MetadataImage, request: MetadataRequest, version: int, listener_name: str, own_id: NodeId = NO_NODE
+    image: MetadataImage,
+    request: MetadataRequest,
+    version: int,
+    context: RequestContext,
+    own_id: NodeId = NO_NODE,
+    denied: Denied = NOTHING_DENIED,
 ) -> MetadataResponse:
-    """Returns the response of broker `own_id` to a request in `version` on that listener."""
-    view = ClusterView(image, listener_name, own_id)
-    operations = TOPIC_AUTHORIZED_OPERATIONS if request.include_topic_authorized_operations else None
+    """Returns the response of broker `own_id` to a request in `version`."""
+    view = ClusterView(image, context.listener_name, own_id)
+    hidden, uncreatable = denied
+
+    def operations(name: str) -> int | None:
+        if not request.include_topic_authorized_operations:
+            return None
+        return context.operations_on(ApiKey.METADATA, ResourceType.TOPIC, name)
+
     by_name = image.topics.by_name
     topics: list[MetadataResponseTopic] = []
     if request.topics is None:
-        topics += [_topic(view, topic, version, operations) for topic in by_name.values()]
+        topics += [
+            _topic(view, topic, version, operations(topic.name))
+            for topic in by_name.values()
+            if topic.name not in hidden
+        ]
     elif ids := dict.fromkeys(topic.topic_id for topic in request.topics if topic.topic_id is not None):
         for topic_id in ids:
             found = image.topics.by_id.get(topic_id)
             if found is None:
                 topics.append(_missing(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID))
+            elif found.name in hidden:
+                topics.append(_missing(None, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             else:
-                topics.append(_topic(view, found, version, operations))
+                topics.append(_topic(view, found, version, operations(found.name)))
     else:
         for name in dict.fromkeys(topic.name or "" for topic in request.topics):
             found = by_name.get(name)
-            if found is not None:
-                topics.append(_topic(view, found, version, operations))
+            if name in hidden:
+                # Not even whether it would be an internal topic.
+                topics.append(replace(_missing(name, None, ErrorCode.TOPIC_AUTHORIZATION_FAILED), is_internal=False))
+            elif found is not None:
+                topics.append(_topic(view, found, version, operations(name)))
+            elif name in uncreatable:
+                topics.append(_missing(name, None, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             elif invalid_topic_name(name) is not None:
-                topics.append(_missing(name, None, ErrorCode.INVALID_TOPIC_EXCEPTION, operations))
+                topics.append(_missing(name, None, ErrorCode.INVALID_TOPIC_EXCEPTION, operations(name)))
             else:
-                topics.append(_missing(name, None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, operations))
-    wants_operations = request.include_cluster_authorized_operations
-    cluster_operations = CLUSTER_AUTHORIZED_OPERATIONS if wants_operations else OPERATIONS_NOT_ASKED_FOR
+                topics.append(_missing(name, None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, operations(name)))
+    cluster_operations = OPERATIONS_NOT_ASKED_FOR
+    if request.include_cluster_authorized_operations:
+        cluster_operations = context.operations_in_cluster(ApiKey.METADATA)
     return MetadataResponse(
         throttle_time=NO_THROTTLE,
         brokers=tuple(
@@ -188,7 +228,34 @@ def _check(request: MetadataRequest, version: int) -> None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported for version {version}")
 
 
-def _creatable_topics(request: MetadataRequest, image: MetadataImage) -> tuple[str, ...]:
+def _denied(request: MetadataRequest, image: MetadataImage, context: RequestContext, *, creates: bool) -> Denied:
+    """Asks the authorizer; `creates`: whether missing topics are created."""
+    has_all_topics = request.topics is None
+    ids = [topic.topic_id for topic in request.topics or () if topic.topic_id is not None]
+    names: Iterable[str]
+    if has_all_topics:
+        names = image.topics.by_name
+    elif ids:
+        names = [found.name for topic_id in ids if (found := image.topics.by_id.get(topic_id)) is not None]
+    else:
+        names = dict.fromkeys(topic.name or "" for topic in request.topics or ())
+    hidden = frozenset(
+        name
+        for name in names
+        if not context.may(
+            ApiKey.METADATA, AclOperation.DESCRIBE, ResourceType.TOPIC, name, is_logged=not has_all_topics
+        )
+    )
+    uncreatable: frozenset[str] = frozenset()
+    missing = [name for name in names if creates and name not in hidden and name not in image.topics.by_name]
+    if missing and not context.may_in_cluster(ApiKey.METADATA, AclOperation.CREATE, is_logged=False):
+        uncreatable = frozenset(
+            name for name in missing if not context.may(ApiKey.METADATA, AclOperation.CREATE, ResourceType.TOPIC, name)
+        )
+    return Denied(hidden, uncreatable) if hidden or uncreatable else NOTHING_DENIED
+
+
+def _creatable_topics(request: MetadataRequest, image: MetadataImage, denied: Denied) -> tuple[str, ...]:
     """Returns the requested names without a topic that may be created. Coordinators create the internal topics."""
     if request.topics is None or any(topic.topic_id is not None for topic in request.topics):
         return ()
@@ -196,7 +263,11 @@ def _creatable_topics(request: MetadataRequest, image: MetadataImage) -> tuple[s
     return tuple(
         name
         for name in names
-        if name not in image.topics.by_name and name not in INTERNAL_TOPICS and invalid_topic_name(name) is None
+        if name not in image.topics.by_name
+        and name not in INTERNAL_TOPICS
+        and name not in denied.hidden
+        and name not in denied.uncreatable
+        and invalid_topic_name(name) is None
     )
 
 

@@ -28,6 +28,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.batches import NO_OFFSET, NO_TIMESTAMP, TRANSACTIONAL_FLAG, BatchHeader, Buffer
 from ...protocol.errors import ErrorCode, KafkaError
@@ -53,13 +54,19 @@ from ..coordinators.transaction_verifier import (
     needs_confirmation,
 )
 from ..network.handlers import Handlers
-from ..network.request import Request
+from ..network.request import Request, RequestContext
 from ..network.rules.request_memory import RequestMemory
 from ..network.rules.request_statistics import RequestStatistics
 from ..replicas.delayed_produce import DelayedProduce, OpenAppend, TopicAnswers
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
-from ..replicas.rules.produce_admission import RefusedRecords, TopicBatches, admit, read_batches
+from ..replicas.rules.produce_admission import (
+    RefusedRecords,
+    TopicBatches,
+    admit,
+    has_transactional_records,
+    read_batches,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -123,6 +130,9 @@ class ProduceHandler:
         partition = partitions.find_by_id(topic, index) if name is None else partitions.find(name, index)
         if partition is None:
             return False
+        context = request.context
+        if context.authorizer is not None and not _may_write(context, partition.topic):
+            return False
         try:
             batch = read_produced_batch(records, request.api_version)
             admit(batch, acks, request.client_id, partition.is_internal)
@@ -165,6 +175,8 @@ class ProduceHandler:
         message = decode_produce(request.api_version, request.body, request.body_offset)
         try:
             topics = read_batches(message, request.api_version)
+            if request.context.authorizer is not None:
+                _check_transactional(request.context, message)
             headers = (
                 {} if message.transactional_id is None else self._transactional_headers(request, message.acks, topics)
             )
@@ -194,7 +206,7 @@ class ProduceHandler:
         for name, topic_id, batches in topics:
             for index, batch in batches:
                 with suppress(KafkaError):
-                    partition = self._find(name, topic_id, index, batch)
+                    partition = self._find(request.context, name, topic_id, index, batch)
                     admitted = admit(batch, acks, request.client_id, partition.is_internal)
                     if admitted.header.is_transactional:
                         headers[partition] = admitted.header
@@ -239,7 +251,7 @@ class ProduceHandler:
         self, request: Request, message: ProduceRequest, topics: Sequence[TopicBatches], outcomes: Outcomes
     ) -> None:
         """Appends the batches of `topics`, which are those of `message`; `outcomes` are those of transactional ones."""
-        acks = message.acks
+        acks, context = message.acks, request.context
         now_ms = self._wall_clock_ms()
         answers: list[TopicAnswers] = []
         opened: list[OpenAppend] = []
@@ -249,7 +261,7 @@ class ProduceHandler:
             answers.append((name, topic_id, topic_answers))
             for index, batch in batches:
                 try:
-                    partition = self._find(name, topic_id, index, batch)
+                    partition = self._find(context, name, topic_id, index, batch)
                     admitted = admit(batch, acks, request.client_id, partition.is_internal)
                     verification = verified(partition, admitted, outcomes, request.api_version)
                 except KafkaError as error:
@@ -271,10 +283,20 @@ class ProduceHandler:
             self._partitions.complete_fetches(partition)
 
     def _find(
-        self, name: str | None, topic_id: TopicId | None, index: int, batch: ProducedBatch | RefusedRecords
+        self,
+        context: RequestContext,
+        name: str | None,
+        topic_id: TopicId | None,
+        index: int,
+        batch: ProducedBatch | RefusedRecords,
     ) -> Partition:
-        """Returns the partition; raises KafkaError if it is not hosted, and notes the batch (`refused_batches.py`)."""
+        """Returns the partition; raises KafkaError if the client may not write to it.
+
+        If it is not hosted, raises KafkaError too, and notes the batch (`refused_batches.py`).
+        """
         known = name if topic_id is None else self._partitions.topic_name(topic_id)
+        if context.authorizer is not None and known is not None and not _may_write(context, known):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         partition = None if known is None else self._partitions.find(known, index)
         if partition is not None:
             return partition
@@ -329,6 +351,21 @@ class ProduceHandler:
 
 def register(handlers: Handlers, handler: ProduceHandler) -> None:
     handlers.add(ApiKey.PRODUCE, handler.begin, overlaps=True)
+
+
+def _may_write(context: RequestContext, topic: str) -> bool:
+    return context.may(ApiKey.PRODUCE, AclOperation.WRITE, ResourceType.TOPIC, topic)
+
+
+def _check_transactional(context: RequestContext, message: ProduceRequest) -> None:
+    """Raises KafkaError if there are transactional batches, and the client may not write in their transaction."""
+    name = message.transactional_id
+    if (
+        name is not None
+        and has_transactional_records(message)
+        and not context.may(ApiKey.PRODUCE, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
+    ):
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
 def transaction_support(version: int) -> TransactionSupport:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from functools import partial
 
 from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
@@ -27,9 +28,11 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.decisions.controller_requests import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from ..cluster.controller_channel import ControllerChannel
+from ..cluster.metadata_cache import MetadataCache
 from ..network.handlers import Handlers
 from ..network.peer_log import PeerLog
 from ..network.request import RequestContext
+from . import topic_permissions
 from .metadata import CreateTopics
 
 logger = logging.getLogger(__name__)
@@ -39,6 +42,7 @@ NO_TIME = timedelta(0)
 
 def register(
     handlers: Handlers,
+    metadata: MetadataCache,
     controller: ControllerChannel,
     *,
     settled: Callable[[], Awaitable[None]],
@@ -47,23 +51,27 @@ def register(
     """`settled` waits a short time until this node has applied the metadata to its partitions; `is_deletion_enabled`
     is `delete.topic.enable`."""
 
-    async def create(request: CreateTopicsRequest, _context: RequestContext) -> CreateTopicsResponse:
+    async def create(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
         check_time(request.timeout)
-        response = await controller.submit(CREATE_TOPICS, request)
+        response = await topic_permissions.create_topics(request, context, partial(controller.submit, CREATE_TOPICS))
         await settled()
         return response
 
-    async def delete(request: DeleteTopicsRequest, _context: RequestContext) -> DeleteTopicsResponse:
+    async def delete(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
         if not is_deletion_enabled:
             raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
         check_time(request.timeout)
-        response = await controller.submit(DELETE_TOPICS, request)
+        response = await topic_permissions.delete_topics(
+            request, context, partial(controller.submit, DELETE_TOPICS), metadata.image
+        )
         await settled()
         return response
 
-    async def add_partitions(request: CreatePartitionsRequest, _context: RequestContext) -> CreatePartitionsResponse:
+    async def add_partitions(request: CreatePartitionsRequest, context: RequestContext) -> CreatePartitionsResponse:
         check_time(request.timeout)
-        response = await controller.submit(CREATE_PARTITIONS, request)
+        response = await topic_permissions.create_partitions(
+            request, context, partial(controller.submit, CREATE_PARTITIONS)
+        )
         await settled()
         return response
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
@@ -115,6 +115,7 @@ class FetchRead:
 
     __slots__ = (
         "_appended_bytes",
+        "_denied",
         "_hidden_from",
         "_limits",
         "_partitions",
@@ -134,9 +135,11 @@ class FetchRead:
         limits: FetchLimits,
         throttle: LeaderThrottle | None = None,
         tier: Tier | None = None,
+        denied: Container[FetchablePartition] | None = None,
     ) -> None:
-        """`tier` has the records below local logs, where tiered storage is on. `throttle` is set for
-        a follower's fetch if any partition is throttled."""
+        """`denied` are partitions that the client may not read. `tier` has the records below local logs, where
+        tiered storage is on. `throttle` is set for a follower's fetch if any partition is throttled."""
+        self._denied = denied
         self._throttle = throttle
         self._tier = tier
         self.waits_for_tier = False
@@ -175,7 +178,11 @@ class FetchRead:
         has_readable = session is not None
         answers: FetchAnswers = []
         self.waits_for_tier = False
+        denied = self._denied
         for partition in self.context.partitions if session is None else session.wanted():
+            if denied is not None and partition in denied:
+                answers.append((partition, failed(partition.index, ErrorCode.TOPIC_AUTHORIZATION_FAILED, ())))
+                continue
             hosted = partition.hosted
             if hosted is None or hosted.error is not ErrorCode.NONE:
                 error = self._find(partition)

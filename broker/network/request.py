@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
-from ...protocol.acls import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
+from ...protocol.acls import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType, operation_bits
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NodeId
 from .rules.request_statistics import RequestTimer
 from .rules.sasl_session import SaslSession
 
+_ALL_OPERATIONS: Final = {kind: operation_bits(operations) for kind, operations in SUPPORTED_OPERATIONS.items()}
 ANONYMOUS: Final = "User:ANONYMOUS"
 """The principal of a client that has proved nothing."""
 
@@ -68,6 +69,9 @@ class Authorizer(Protocol):
 
         Not logged are questions whose denial refuses nothing: what is only left out of an answer.
         """
+
+    def permit(self, context: RequestContext) -> object:
+        """An object that is the same for as long as the client may do the same."""
 
     def allows_some(self, context: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
         """Whether the client may do it with at least one resource of the type, whether there is such a one or not."""
@@ -128,11 +132,19 @@ class RequestContext:
 
     def operations_on(self, api_key: ApiKey, resource_type: ResourceType, name: str) -> int:
         """What the client may do with a resource, as the bits of `AclOperation` (KIP-430)."""
-        return sum(
-            1 << operation
+        if self.authorizer is None:
+            return _ALL_OPERATIONS[resource_type]
+        return operation_bits(
+            operation
             for operation in SUPPORTED_OPERATIONS[resource_type]
             if self.may(api_key, operation, resource_type, name, is_logged=False)
         )
+
+    def operations_in_cluster(self, api_key: ApiKey) -> int:
+        """As `operations_on`; none for a client that may not describe the cluster."""
+        if not self.may_in_cluster(api_key, AclOperation.DESCRIBE):
+            return 0
+        return self.operations_on(api_key, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 class RequestOwner(Protocol):

@@ -147,7 +147,9 @@ def register_handlers(parts: HandlerDependencies) -> Handlers:
     partition_reassignments.register(handlers, parts.metadata)
     update_features.register(handlers, controller)
     unregister_broker.register(handlers, controller, settled=settled)
-    topics.register(handlers, controller, settled=settled, is_deletion_enabled=config.delete_topic_enable)
+    topics.register(
+        handlers, parts.metadata, controller, settled=settled, is_deletion_enabled=config.delete_topic_enable
+    )
 
     describe_configs.register(handlers, parts.metadata, parts.configs, PROCESS_LOGGERS)
     alter_configs.register(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
 from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
@@ -17,9 +17,13 @@ from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
 from kio.schema.controller_registration.v0.request import ControllerRegistrationRequest
 from kio.schema.controller_registration.v0.response import ControllerRegistrationResponse
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest
+from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
 from kio.schema.types import ProducerId
 from kio.static.primitive import i32
 
+from ...protocol.acls import AclOperation
+from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NodeId
 from ...protocol.messages import NO_HEADER_TAGS, NO_THROTTLE, kio_error
@@ -27,7 +31,15 @@ from ...protocol.own_apis import ControllerOutcome, encode_outcome_tags
 from ...quorum.controller.controller import Controller
 from ...quorum.decisions import controller_requests as requests
 from ...quorum.decisions.controller_requests import ControllerRequest
-from ..apis import alter_configs, alter_reassignments, elect_leaders, topics, unregister_broker, update_features
+from ..apis import (
+    alter_configs,
+    alter_reassignments,
+    elect_leaders,
+    topic_permissions,
+    topics,
+    unregister_broker,
+    update_features,
+)
 from ..cluster.rules.repeated_change import is_once
 from ..network.handlers import Handlers, HeaderTags
 from ..network.request import RequestContext
@@ -35,6 +47,24 @@ from .heartbeat_connections import HeartbeatConnections
 
 RequestT = TypeVar("RequestT")
 ResponseT = TypeVar("ResponseT")
+
+
+Guard: TypeAlias = Callable[
+    [RequestT, RequestContext, Callable[[RequestT], Awaitable[ResponseT]]], Awaitable[ResponseT]
+]
+"""Submits what the client may ask for, and answers the rest. A node passes: it has asked its own authorizer."""
+
+
+def _altering(api_key: ApiKey) -> Guard[Any, Any]:
+    """For clients that may alter the cluster."""
+
+    def guard(
+        message: RequestT, context: RequestContext, submit: Callable[[RequestT], Awaitable[ResponseT]]
+    ) -> Awaitable[ResponseT]:
+        context.require_in_cluster(api_key, AclOperation.ALTER)
+        return submit(message)
+
+    return guard
 
 
 def outcome_tags(controller: Controller) -> HeaderTags:
@@ -54,7 +84,9 @@ def register(
     """Every request that a controller alone decides. `heartbeats` notes the connection of each broker."""
 
     def add(
-        request: ControllerRequest[RequestT, ResponseT], answer_error: Callable[[RequestT, KafkaError], ResponseT]
+        request: ControllerRequest[RequestT, ResponseT],
+        answer_error: Callable[[RequestT, KafkaError], ResponseT],
+        guard: Guard[RequestT, ResponseT] | None = None,
     ) -> None:
         def handle(message: RequestT, context: RequestContext) -> Awaitable[ResponseT]:
             if request.sender is not None and context.node_id != request.sender(message):
@@ -63,20 +95,35 @@ def register(
                 heartbeats.note(NodeId(message.broker_id), context)
             # A broker gives what it forwards a name (`broker/cluster/remote_controller_channel.py`).
             name = context.client_id if context.node_id is not None and is_once(message) else None
-            return controller.submit(
-                request.decision, message, name=name or "", is_of_client=not request.is_for_brokers
-            )
+
+            def submit(permitted: RequestT) -> Awaitable[ResponseT]:
+                return controller.submit(
+                    request.decision, permitted, name=name or "", is_of_client=not request.is_for_brokers
+                )
+
+            return submit(message) if guard is None else guard(message, context, submit)
 
         handlers.add_message(request.api_key, handle, answer_error=answer_error, header_tags=header_tags)
 
-    add(requests.CREATE_TOPICS, topics.create_topics_error)
-    add(requests.DELETE_TOPICS, topics.delete_topics_error)
-    add(requests.CREATE_PARTITIONS, topics.create_partitions_error)
-    add(requests.ELECT_LEADERS, elect_leaders.error_response)
-    add(requests.ALTER_PARTITION_REASSIGNMENTS, alter_reassignments.error_response)
+    def delete_topics(
+        message: DeleteTopicsRequest,
+        context: RequestContext,
+        submit: Callable[[DeleteTopicsRequest], Awaitable[DeleteTopicsResponse]],
+    ) -> Awaitable[DeleteTopicsResponse]:
+        return topic_permissions.delete_topics(message, context, submit, controller.image)
+
+    add(requests.CREATE_TOPICS, topics.create_topics_error, topic_permissions.create_topics)
+    add(requests.DELETE_TOPICS, topics.delete_topics_error, delete_topics)
+    add(requests.CREATE_PARTITIONS, topics.create_partitions_error, topic_permissions.create_partitions)
+    add(requests.ELECT_LEADERS, elect_leaders.error_response, _altering(ApiKey.ELECT_LEADERS))
+    add(
+        requests.ALTER_PARTITION_REASSIGNMENTS,
+        alter_reassignments.error_response,
+        _altering(ApiKey.ALTER_PARTITION_REASSIGNMENTS),
+    )
     add(requests.ALTER_CONFIGS, alter_configs.legacy_error)
-    add(requests.UPDATE_FEATURES, update_features.error_response)
-    add(requests.UNREGISTER_BROKER, unregister_broker.error_response)
+    add(requests.UPDATE_FEATURES, update_features.error_response, _altering(ApiKey.UPDATE_FEATURES))
+    add(requests.UNREGISTER_BROKER, unregister_broker.error_response, _altering(ApiKey.UNREGISTER_BROKER))
     add(requests.BROKER_REGISTRATION, _registration_error)
     add(requests.BROKER_HEARTBEAT, _heartbeat_error)
     add(requests.ALLOCATE_PRODUCER_IDS, _producer_ids_error)

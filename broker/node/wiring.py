@@ -96,6 +96,7 @@ class BrokerParts:
     admin_channel: PeerChannel
     """One of them: what operators ask of other brokers by way of this one."""
     handlers: Handlers
+    authorizer: Authorizer | None
     dispatcher: Dispatcher
     requests: RequestStatistics
     listeners: Listeners
@@ -334,6 +335,7 @@ def wire_broker(
     for channel in peer_channels:
         channel.attach(handlers)
     dispatcher = Dispatcher(handlers, loop, peer_log, requests)
+    authorizer = authorizer_of(config, metadata, loop)
     begin_request = dispatcher.begin if intercept is None else intercept(handlers, dispatcher.begin)
     configs.on_change(lambda _old, new: tls.change(new.tls))
     configs.on_change(lambda _old, new: logs.set_producer_id_expiration(new.producer_id_expiration_ms))
@@ -360,6 +362,7 @@ def wire_broker(
         peer_channels=peer_channels,
         admin_channel=admin_channel,
         handlers=handlers,
+        authorizer=authorizer,
         dispatcher=dispatcher,
         requests=requests,
         listeners=_wire_listeners(
@@ -371,7 +374,7 @@ def wire_broker(
             requests,
             peer_log,
             tls,
-            authorizer_of(config, metadata, loop),
+            authorizer,
             loop,
             on_connection_lost=lambda context, _: telemetry.disconnect(connection_of(context)),
         ),

@@ -73,6 +73,9 @@ class AclAuthorizer:
             self._log(context, api_key, operation, resource_type, name, count, ruling)
         return ruling.is_allowed
 
+    def permit(self, context: RequestContext) -> object:
+        return self._decisions_of(context)
+
     def allows_some(self, context: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
         if context.node_id is not None or context.principal in self._settings.super_users:
             return True

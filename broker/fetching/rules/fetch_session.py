@@ -28,6 +28,7 @@ class FetchablePartition:
         "last_fetched_epoch",
         "log_start_offset",
         "max_bytes",
+        "permit",
         "sent_high_watermark",
         "sent_log_start_offset",
         "topic",
@@ -60,6 +61,8 @@ class FetchablePartition:
         self.sent_log_start_offset = -1
         # Kept, so that an incremental fetch needs no lookup; only `FetchRead` decides if it is still valid.
         self.hosted: Partition | None = None
+        self.permit: object = None
+        """By which the client may read the topic, where there is an authorizer."""
 
     def is_known(self, high_watermark: int, log_start_offset: int) -> bool:
         """True if an earlier response of the session had exactly these offsets."""

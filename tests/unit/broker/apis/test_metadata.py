@@ -64,6 +64,8 @@ def topic_records(name: str, topic_id: UUID, partition_count: int) -> list[Metad
     ]
 
 
+PLAINTEXT_CLIENT = RequestContext(listener_name="PLAINTEXT", peer_host="h", client_id=None)
+OTHER_CLIENT = dataclasses.replace(PLAINTEXT_CLIENT, listener_name="OTHER")
 IMAGE = grown(
     EMPTY_IMAGE,
     ClusterRecord(cluster_id="the-cluster"),
@@ -101,7 +103,7 @@ def summary(topic: MetadataResponseTopic) -> tuple[ErrorCode, str | None, UUID |
 
 
 def ask(request: MetadataRequest, version: int = 13) -> list[tuple[ErrorCode, str | None, UUID | None, int]]:
-    return [summary(topic) for topic in metadata_response(IMAGE, request, version, "PLAINTEXT").topics]
+    return [summary(topic) for topic in metadata_response(IMAGE, request, version, PLAINTEXT_CLIENT).topics]
 
 
 def test_null_means_all_topics_and_an_empty_list_none() -> None:
@@ -110,10 +112,10 @@ def test_null_means_all_topics_and_an_empty_list_none() -> None:
 
 
 def test_cluster_and_brokers_are_those_of_the_listener() -> None:
-    response = metadata_response(IMAGE, ALL, 13, "PLAINTEXT")
+    response = metadata_response(IMAGE, ALL, 13, PLAINTEXT_CLIENT)
     assert [(one.node_id, one.host, one.port) for one in response.brokers] == [(1, "here", 9092)]
     assert (response.cluster_id, response.controller_id) == ("the-cluster", 1)
-    other = metadata_response(IMAGE, ALL, 13, "OTHER")
+    other = metadata_response(IMAGE, ALL, 13, OTHER_CLIENT)
     assert (other.brokers, other.controller_id) == ((), -1)
 
 
@@ -139,13 +141,13 @@ def test_topic_asked_for_twice_is_answered_once() -> None:
 
 @pytest.mark.parametrize(("version", "code"), [(5, ErrorCode.LEADER_NOT_AVAILABLE), (6, ErrorCode.LISTENER_NOT_FOUND)])
 def test_leader_without_the_listener_has_the_error_of_the_version(version: int, code: ErrorCode) -> None:
-    (topic,) = metadata_response(IMAGE, asked("a"), version, "OTHER").topics
+    (topic,) = metadata_response(IMAGE, asked("a"), version, OTHER_CLIENT).topics
     assert {int(partition.error_code) for partition in topic.partitions} == {code}
 
 
 def test_authorized_operations_are_told_only_when_asked_for() -> None:
-    (silent,) = metadata_response(IMAGE, asked("a"), 13, "PLAINTEXT").topics
-    (told,) = metadata_response(IMAGE, asked("a", operations=True), 13, "PLAINTEXT").topics
+    (silent,) = metadata_response(IMAGE, asked("a"), 13, PLAINTEXT_CLIENT).topics
+    (told,) = metadata_response(IMAGE, asked("a", operations=True), 13, PLAINTEXT_CLIENT).topics
     assert silent.topic_authorized_operations == -(2**31)
     # Read, write, create, delete, alter, describe, describe configs, alter configs.
     assert told.topic_authorized_operations == 3576
@@ -153,7 +155,7 @@ def test_authorized_operations_are_told_only_when_asked_for() -> None:
 
 def test_internal_topics_are_marked() -> None:
     image = grown(IMAGE, *topic_records("__consumer_offsets", UNKNOWN_ID, 1))
-    topics = metadata_response(image, ALL, 13, "PLAINTEXT").topics
+    topics = metadata_response(image, ALL, 13, PLAINTEXT_CLIENT).topics
     assert {topic.name: topic.is_internal for topic in topics} == {"a": False, "b": False, "__consumer_offsets": True}
 
 
@@ -263,7 +265,7 @@ def page(*names: str, limit: int = 2000, cursor: tuple[str, int] | None = None) 
         response_partition_limit=i32(limit),
         cursor=None if cursor is None else Cursor(topic_name=TopicName(cursor[0]), partition_index=i32(cursor[1])),
     )
-    response = describe_topic_partitions(IMAGE, request, "PLAINTEXT", 2000)
+    response = describe_topic_partitions(IMAGE, request, PLAINTEXT_CLIENT, 2000)
     after = response.next_cursor
     return [(str(topic.name), one.partition_index) for topic in response.topics for one in topic.partitions], (
         None if after is None else (after.topic_name, after.partition_index)
@@ -294,7 +296,7 @@ def test_who_may_lead_though_not_in_sync_is_told_kip_966() -> None:
         ),
     )
     request = DescribeTopicPartitionsRequest(topics=(TopicRequest(name=TopicName("a")),))
-    (topic,) = describe_topic_partitions(grown(IMAGE, *changes), request, "PLAINTEXT", 2000).topics
+    (topic,) = describe_topic_partitions(grown(IMAGE, *changes), request, PLAINTEXT_CLIENT, 2000).topics
     told = [
         (one.leader_id, one.isr_nodes, one.eligible_leader_replicas, one.last_known_elr) for one in topic.partitions
     ]
@@ -316,7 +318,7 @@ def test_unknown_topics_are_told() -> None:
     request = DescribeTopicPartitionsRequest(
         topics=(TopicRequest(name=TopicName("nowhere")), TopicRequest(name=TopicName("in/valid")))
     )
-    topics = describe_topic_partitions(IMAGE, request, "PLAINTEXT", 2000).topics
+    topics = describe_topic_partitions(IMAGE, request, PLAINTEXT_CLIENT, 2000).topics
     assert [(topic.name, int(topic.error_code)) for topic in topics] == [
         ("in/valid", ErrorCode.INVALID_TOPIC_EXCEPTION),
         ("nowhere", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
