@@ -18,6 +18,9 @@ decoded: a response consists of slices of segment files.
 The fetch offset of a follower (replica id ≥ 0) is the leader's proof of replication, so the fetch is refused with
 CLUSTER_AUTHORIZATION_FAILED unless the connection is authenticated as that node. It reads to the log end offset.
 
+A consumer that has exceeded its quota gets an empty response with the throttle time at once, and is muted for it; its
+session stays as it was (KIP-219).
+
 Where the protocol leaves room: a second request of a fetch session completes the first one's wait.
 """
 
@@ -44,6 +47,7 @@ from ...protocol.produce import NodeEndpoint
 from ...storage.log.file_slice import FileSlice
 from ..fetching.delayed_fetch import DelayedFetch
 from ..fetching.fetch_read import (
+    FetchAnswers,
     FetchEnd,
     FetchLimits,
     FetchRead,
@@ -55,7 +59,7 @@ from ..fetching.fetch_read import (
 )
 from ..fetching.rules.closest_replica import Reader
 from ..fetching.rules.fetch_session import FetchablePartition, FollowerId, partition_key
-from ..fetching.rules.fetch_sessions import FetchSessions
+from ..fetching.rules.fetch_sessions import FetchContext, FetchSessions
 from ..network.handlers import Handlers
 from ..network.request import Authorizer, Request, RequestContext
 from ..network.rules.request_statistics import RequestStatistics
@@ -138,6 +142,10 @@ class FetchHandler:
             now_ms=self._monotonic_ms(),
         )
         max_bytes = min(message.max_bytes, self._max_bytes)
+        quota = request.context.quota
+        if quota is not None:
+            # More would always be throttled, and the consumer would never get it.
+            max_bytes = min(max_bytes, quota.fetch_bytes_max)
         is_leader_only = is_follower or version < FIRST_CLOSEST_REPLICA_VERSION
         reader: Reader | None = None
         if self._is_closest_replica_read and message.rack_id and not is_leader_only:
@@ -206,6 +214,12 @@ class FetchHandler:
         answers = read.answers
         if version < FIRST_ZSTD_VERSION:
             answers = [(wanted, _for_old_client(version, wanted, answer)) for wanted, answer in answers]
+        quota = request.context.quota
+        if quota is not None:
+            throttle_time_ms = quota.on_fetched(_size_of(answers))
+            if throttle_time_ms:
+                self._respond_throttled(request, context, throttle_time_ms)
+                return
         session_id, sent = self._sessions.finish(context, answers, self._monotonic_ms())
         topics: list[TopicFetchResponse[FileSlice]] = []
         group: list[PartitionAnswer] = []
@@ -240,6 +254,18 @@ class FetchHandler:
             )
         )
 
+    def _respond_throttled(self, request: Request, context: FetchContext, throttle_time_ms: int) -> None:
+        """Without partitions: the consumer asks for their records again after the throttle time (KIP-219)."""
+        frame: list[bytes | FileSlice] = encode_fetch_response(
+            request.api_version,
+            request.correlation_id,
+            (),
+            error_code=context.error_code,
+            session_id=self._sessions.throttled(context),
+            throttle_time_ms=throttle_time_ms,
+        )
+        request.respond(frame, throttle_time_ms)
+
 
 def register(handlers: Handlers, handler: FetchHandler) -> None:
     handlers.add(ApiKey.FETCH, handler.begin, overlaps=True)
@@ -249,6 +275,16 @@ def fetch_end(message: FetchRequest) -> FetchEnd:
     if message.replica_id >= 0 or message.replica_id == FUTURE_REPLICA_ID:
         return FetchEnd.LOG_END
     return FetchEnd.LAST_STABLE_OFFSET if message.isolation_level == READ_COMMITTED else FetchEnd.HIGH_WATERMARK
+
+
+def _size_of(answers: FetchAnswers) -> int:
+    """Bytes of records. What stands around them is not counted: a response of as many as the window of a quota allows
+    would always be throttled."""
+    size = 0
+    for _, answer in answers:
+        for part in answer.slices:
+            size += part.size
+    return size
 
 
 def _count_out(counters: TopicCounters, slices: Sequence[FileSlice], *, is_follower: bool) -> None:

@@ -148,8 +148,9 @@ class ProduceHandler:
             return True
         end_offset = info.last_offset + 1
         if not acks:
-            request.respond_nothing()
+            request.respond_nothing(_throttle_time_ms(request, is_answered=False))
         elif not partition.is_pending(end_offset, acks):
+            throttle_time_ms = _throttle_time_ms(request)
             request.respond(
                 encode_single_produce(
                     request.api_version,
@@ -160,7 +161,9 @@ class ProduceHandler:
                     info.first_offset,
                     info.log_append_time_ms,
                     info.log_start_offset,
-                )
+                    throttle_time_ms,
+                ),
+                throttle_time_ms,
             )
         else:
             topic_id = partition.topic_id if name is None else None
@@ -325,7 +328,7 @@ class ProduceHandler:
         elif error := first_error(answers):
             request.close_connection(f"produce with acks=0 failed: {error}")
         else:
-            request.respond_nothing()
+            request.respond_nothing(_throttle_time_ms(request, is_answered=False))
 
     def _respond(self, request: Request, answers: Sequence[TopicAnswers]) -> None:
         version = request.api_version
@@ -344,8 +347,16 @@ class ProduceHandler:
                     topic_answers[position] = answer._replace(current_leader=leader)
                     if endpoint is not None:
                         endpoints[endpoint.node_id] = endpoint
+        throttle_time_ms = _throttle_time_ms(request)
         request.respond(
-            encode_produce_response(version, request.correlation_id, answers, node_endpoints=tuple(endpoints.values()))
+            encode_produce_response(
+                version,
+                request.correlation_id,
+                answers,
+                throttle_time_ms=throttle_time_ms,
+                node_endpoints=tuple(endpoints.values()),
+            ),
+            throttle_time_ms,
         )
 
 
@@ -366,6 +377,12 @@ def _check_transactional(context: RequestContext, message: ProduceRequest) -> No
         and not context.may(ApiKey.PRODUCE, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
     ):
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+
+
+def _throttle_time_ms(request: Request, *, is_answered: bool = True) -> int:
+    """Counts the request for its client's quotas, if it has any (KIP-13, KIP-219)."""
+    quota = request.context.quota
+    return 0 if quota is None else quota.on_produced(request.size_bytes, is_answered=is_answered)
 
 
 def transaction_support(version: int) -> TransactionSupport:

@@ -117,7 +117,6 @@ def _by_topic(request: Message) -> Items:
 
 
 _ITEMS: Final[Mapping[ApiKey, tuple[str, Callable[[Message], Items]]]] = {
-    ApiKey.ALTER_CLIENT_QUOTAS: ("entries", lambda request: _as_mappings(request.entries)),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: ("results", _by_user),
     ApiKey.SHARE_GROUP_DESCRIBE: ("groups", _by_group_id),
     ApiKey.INITIALIZE_SHARE_GROUP_STATE: ("results", _by_topic),

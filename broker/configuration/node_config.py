@@ -52,6 +52,7 @@ from .penstock_keys import (
 from .principal_mapping import PrincipalMapping
 from .property_values import PropertyValues
 from .quorum_times import QuorumTimes, load_quorum_times
+from .quota_config import QuotaConfig, load_quotas
 from .sasl_config import SaslConfig
 from .tier_config import TierConfig, load_tier
 from .tls_config import CLIENT_AUTH, KEYSTORE_LOCATION, TlsConfig
@@ -206,6 +207,7 @@ class NodeConfig:
     groups: GroupConfig
     transactions: TransactionConfig
     tier: TierConfig
+    quotas: QuotaConfig
 
     # What was set, as text, before defaults: the source STATIC_BROKER_CONFIG of DescribeConfigs.
     properties: Mapping[str, str] = field(repr=False)
@@ -354,6 +356,7 @@ def _load(properties: Mapping[str, str], variables: Mapping[str, str]) -> NodeCo
         groups=load_groups(values),
         transactions=load_transactions(values),
         tier=load_tier(values),
+        quotas=load_quotas(values, all_listeners),
         properties=MappingProxyType(dict(values.properties)),
         variables=variables,
         warnings=(),

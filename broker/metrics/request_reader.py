@@ -87,6 +87,7 @@ class ConnectionReader:
         yield from self._read_software()
         yield read(metrics.EXPIRED_CONNECTIONS, sum(one.connections_idle_closed for one in all_of_them))
         yield read(metrics.CONNECTIONS_REFUSED, sum(one.connections_refused for one in all_of_them))
+        yield read(metrics.CONNECTIONS_THROTTLED, sum(one.connections_throttled for one in all_of_them))
         yield read(metrics.CONNECTIONS_FAILED, sum(one.connections_failed for one in all_of_them))
         yield read(metrics.NETWORK_BYTES_IN, sum(one.bytes_in for one in all_of_them))
         yield read(metrics.NETWORK_BYTES_OUT, sum(one.bytes_out for one in all_of_them))

@@ -25,6 +25,8 @@ from ...protocol.messages import decode_header
 from .connection_host import IDLE_TICK_MS, SCARCE_RECEIVE_BYTES, SMALL_REQUEST_BYTES_MAX, ConnectionHost, peer_of
 from .outbox import Outbox
 from .request import ANONYMOUS, Answer, CloseConnection, Request, RequestContext, TimedRequest
+from .rules.client_quota import ClientQuota
+from .rules.connection_rates import ConnectionThrottle
 from .rules.held_frames import HeldFrames
 from .rules.request_statistics import NO_KIND, OF_NODE, VERSION_BITS, RequestKind, RequestTimer
 
@@ -65,6 +67,8 @@ class Connection(asyncio.BufferedProtocol):
         "_kind",
         "_last_active_s",
         "_listener_name",
+        "_mute_timer",
+        "_muted_until_s",
         "_of_node",
         "_open_count",
         "_outbox",
@@ -99,6 +103,8 @@ class Connection(asyncio.BufferedProtocol):
         self._is_reading_paused = False
         self._is_send_due = False
         self._is_muted = False
+        self._muted_until_s = 0.0
+        self._mute_timer: asyncio.TimerHandle | None = None
         self._is_draining = False
         self._is_closing = False
         self._is_lost = False
@@ -120,6 +126,7 @@ class Connection(asyncio.BufferedProtocol):
             authorizer=host.authorizer,
             principal=transport.get_extra_info("principal") or ANONYMOUS,
         )
+        self.refresh_quota()
         # A peer that is gone without a word is noticed, however long its request waits.
         connected = transport.get_extra_info("socket")
         if connected is not None:
@@ -130,10 +137,27 @@ class Connection(asyncio.BufferedProtocol):
             self._is_closing = True
             self._transport.abort()
             return
+        # With TLS it was counted before its handshake.
+        is_new = transport.get_extra_info("ssl_object") is None
+        throttle = host.throttle_new(self._peer, self._listener_name) if is_new else None
+        if throttle is not None:
+            self._throttle_new(throttle)
+            if throttle.is_closed:
+                return
         host.counters.connections_opened += 1
         host.opened_by_listener[self._listener_name] += 1
         self._last_active_s = host.loop.time()
         self._watch_idleness()
+
+    def _throttle_new(self, throttle: ConnectionThrottle) -> None:
+        """Nothing is read until the throttle time is over; then the connection begins, or is closed."""
+        if throttle.is_closed:
+            self._is_closing = True
+            self._mute_timer = self._host.loop.call_later(throttle.throttle_time_ms / 1000, self._transport.abort)
+        else:
+            self._is_blocked = True
+            self.mute(throttle.throttle_time_ms)
+        self._update_reading()
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as the loop calls it
         held = self._held
@@ -182,6 +206,8 @@ class Connection(asyncio.BufferedProtocol):
         if not host.connections:
             host.has_no_connections.set()
         host.idle_timer.remove(self, self._idle_tick)
+        if self._mute_timer is not None:
+            self._mute_timer.cancel()
         host.limits.release(self._peer[0])
         host.counters.connections_closed += 1
         host.counters.bytes_out += self._outbox.sent_bytes
@@ -237,11 +263,20 @@ class Connection(asyncio.BufferedProtocol):
             self._continue_soon()
 
     def mute(self, throttle_time_ms: int) -> None:
+        # Requests overlap: of several throttle times the one that ends last counts.
+        throttle_time_s = throttle_time_ms / 1000
+        until_s = self._host.loop.time() + throttle_time_s
+        if self._mute_timer is not None:
+            if until_s <= self._muted_until_s:
+                return
+            self._mute_timer.cancel()
         self._is_muted = True
-        self._host.loop.call_later(throttle_time_ms / 1000, self._unmute)
+        self._muted_until_s = until_s
+        self._mute_timer = self._host.loop.call_later(throttle_time_s, self._unmute)
 
     def set_context(self, context: RequestContext) -> None:
         self._context = context
+        self.refresh_quota()
         self._of_node = 0 if context.node_id is None else OF_NODE
         self._kind = NO_KIND
 
@@ -265,6 +300,11 @@ class Connection(asyncio.BufferedProtocol):
         self._is_blocked = True
         self._update_reading()
         self._after_send()
+
+    def refresh_quota(self) -> None:
+        quota = self._host.find_quota(self._context)
+        if quota is not self._context.quota:
+            self._context = replace(self._context, quota=quota)
 
     def abort(self) -> None:
         """Closes at once; what is unsent is lost."""
@@ -354,7 +394,9 @@ class Connection(asyncio.BufferedProtocol):
             return
         context = self._context
         if header.client_id != context.client_id:
-            context = self._context = replace(context, client_id=header.client_id)
+            self._context = replace(context, client_id=header.client_id)
+            self.refresh_quota()
+            context = self._context
         # Mostly a request is of the kind of the one before.
         kind = self._kind
         api_key, api_version = header.api_key, header.api_version
@@ -369,11 +411,24 @@ class Connection(asyncio.BufferedProtocol):
         self._open_count += 1
         if is_exclusive:
             self._exclusive = request
-        if is_timed:
+        quota = context.quota
+        if quota is not None:
+            self._begin_measured(request, kind, quota)
+        elif is_timed:
             assert isinstance(request, TimedRequest)
             self._begin_timed(request, kind)
         else:
             self._host.begin(request)
+
+    def _begin_measured(self, request: Request, kind: RequestKind, quota: ClientQuota) -> None:
+        """Of a client with a quota: the time counts in which its handler keeps the loop from others."""
+        now_s = self._host.work_time_s
+        begun_s = now_s()
+        if isinstance(request, TimedRequest):
+            self._begin_timed(request, kind)
+        else:
+            self._host.begin(request)
+        quota.on_handled(now_s() - begun_s)
 
     def _kind_of(self, api_key: int, api_version: int) -> RequestKind:
         host = self._host
@@ -415,6 +470,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _unmute(self) -> None:
         self._is_muted = False
+        self._mute_timer = None
         self._continue_soon()
 
     def _keep(self, view: memoryview, start: int, end: int) -> None:

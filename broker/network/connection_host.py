@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +14,9 @@ from ..timing.loop_timer_wheel import LoopTimerWheel
 from .peer_log import PeerLog
 from .request import Authorizer, Request, RequestContext
 from .rules.answer_memory import AnswerMemory
+from .rules.client_quota import ClientQuota
 from .rules.connection_limits import ConnectionLimits
+from .rules.connection_rates import ConnectionRates, ConnectionThrottle
 from .rules.request_memory import RequestMemory
 from .rules.request_statistics import RequestKind, RequestStatistics
 
@@ -51,6 +54,13 @@ class HostedConnection(Protocol):
 
     def abort(self) -> None: ...
 
+    def refresh_quota(self) -> None:
+        """Looks for the quotas of its client again."""
+
+
+def _no_quota(_context: RequestContext) -> ClientQuota | None:
+    return None
+
 
 @dataclass(slots=True)
 class NetworkCounters:
@@ -59,6 +69,8 @@ class NetworkCounters:
     connections_opened: int = 0
     connections_closed: int = 0
     connections_refused: int = 0
+    connections_throttled: int = 0
+    """Above the rate of the broker, their listener or their address."""
     connections_failed: int = 0
     """Closed by the node because of what the peer sent."""
     connections_idle_closed: int = 0
@@ -78,8 +90,13 @@ class ConnectionHost:
     peer_log: PeerLog
     answers: AnswerMemory = field(default_factory=AnswerMemory)
     limits: ConnectionLimits
+    rates: ConnectionRates = field(default_factory=ConnectionRates)
     request_bytes_max: int
     idle_ms_max: int
+    find_quota: Callable[[RequestContext], ClientQuota | None] = _no_quota
+    """The quotas of a client. When it may answer anew, `refresh_quotas` is called."""
+    work_time_s: Callable[[], float] = time.perf_counter
+    """Measures the handling of one request; the loop's own time may stand still in a turn."""
     on_connection_lost: Callable[[RequestContext, bool], None] | None = None
     """Receives the end of each connection that was taken, and whether the other side ended it (EOF or reset)."""
     authorizer: Authorizer | None = None
@@ -102,6 +119,20 @@ class ConnectionHost:
         self.request_kinds = self.requests.kinds
         self.small_request_bytes_max = min(SMALL_REQUEST_BYTES_MAX, self.request_bytes_max)
         self.idle_timer = LoopTimerWheel(self.loop, IDLE_TICK_MS, _check_idle)
+
+    def refresh_quotas(self) -> None:
+        """Looks for the quotas of every connection's client again."""
+        for connection in self.connections:
+            connection.refresh_quota()
+
+    def throttle_new(self, peer: tuple[str, int], listener_name: str) -> ConnectionThrottle | None:
+        """Counts a connection for the rates at which they are taken; what follows when it is above one."""
+        throttle = self.rates.on_connection(peer[0], listener_name, int(self.loop.time() * 1000))
+        if throttle is not None:
+            self.counters.connections_throttled += 1
+            if throttle.is_closed:
+                self.counters.connections_refused += 1
+        return throttle
 
     def admit(self, peer: tuple[str, int], listener_name: str) -> bool:
         """Counts a connection; whether it may stay. Either way `limits.release` follows."""

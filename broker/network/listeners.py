@@ -32,6 +32,7 @@ class NetworkStatistics:
     connections_opened: int
     connections_closed: int
     connections_refused: int
+    connections_throttled: int
     connections_failed: int
     connections_idle_closed: int
     requests: int
@@ -132,7 +133,7 @@ class Listeners:
     async def drain(self, timeout_ms: int) -> None:
         """Lets every connection answer what it has begun, begin nothing more, and close; aborts what takes longer."""
         for tls in self._tls_hosts:
-            for handshaking in tuple(tls.handshaking):
+            for handshaking in (*tls.handshaking, *tls.throttled):
                 handshaking.abort()
         connections = self._host.connections
         for connection in tuple(connections):
@@ -157,6 +158,7 @@ class Listeners:
             connections_opened=counters.connections_opened,
             connections_closed=counters.connections_closed,
             connections_refused=counters.connections_refused,
+            connections_throttled=counters.connections_throttled,
             connections_failed=counters.connections_failed,
             connections_idle_closed=counters.connections_idle_closed,
             requests=self._host.requests.count,

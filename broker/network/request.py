@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 
 from ...protocol.acls import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType, operation_bits
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NodeId
+from ...protocol.throttle_time import read_throttle_time_ms, with_throttle_time
+from .rules.client_quota import ClientQuota
 from .rules.request_statistics import RequestTimer
 from .rules.sasl_session import SaslSession
 
 _ALL_OPERATIONS: Final = {kind: operation_bits(operations) for kind, operations in SUPPORTED_OPERATIONS.items()}
 ANONYMOUS: Final = "User:ANONYMOUS"
 """The principal of a client that has proved nothing."""
+
+THROTTLED_BY_HANDLERS: Final = frozenset({int(ApiKey.PRODUCE), int(ApiKey.FETCH)})
+"""APIs whose handlers ask for the throttle time themselves: it depends on bytes, and decides what they answer."""
 
 
 class FileSlice(Protocol):
@@ -101,6 +106,8 @@ class RequestContext:
     """Of all connections of its listener, no two have the same."""
     authorizer: Authorizer | None = None
     """None where everyone may do everything."""
+    quota: ClientQuota | None = field(default=None, repr=False, compare=False)
+    """The quotas of the client; None for one without, and for nodes."""
 
     def may(
         self,
@@ -206,10 +213,21 @@ class Request:
         self.is_connected = True
         self.on_disconnect: Callable[[], None] | None = None
 
+    @property
+    def size_bytes(self) -> int:
+        """Of the frame, without its size."""
+        return len(self.body)
+
     def respond(self, answer: bytes | Sequence[AnswerPart], throttle_time_ms: int = 0) -> None:
         """Fills the slot. With a throttle time the answer goes out at once and nothing begins for that long
         (KIP-219)."""
         assert self.answer is None, "a request is answered once"
+        quota = self.context.quota
+        if quota is not None and self.api_key not in THROTTLED_BY_HANDLERS and isinstance(answer, bytes):
+            api_key, version = self.api_key, self.api_version
+            throttle_time_ms = quota.on_answered(read_throttle_time_ms(api_key, version, answer))
+            if throttle_time_ms > 0:
+                answer = with_throttle_time(api_key, version, answer, throttle_time_ms)
         self.answer = answer
         # The closure usually holds what holds this request: cut the cycle here, or the collector has to.
         self.on_disconnect = None
@@ -217,9 +235,9 @@ class Request:
             self._owner.mute(throttle_time_ms)
         self._owner.on_answer(self, answer)
 
-    def respond_nothing(self) -> None:
+    def respond_nothing(self, throttle_time_ms: int = 0) -> None:
         """Fills the slot of a request that has no response (Produce with acks=0)."""
-        self.respond(())
+        self.respond((), throttle_time_ms)
 
     def close_connection(self, reason: str) -> None:
         """Closes the connection when the answers before this one are sent; nothing begins any more."""

@@ -29,6 +29,7 @@ from ...protocol.errors import CorruptData
 from ..configuration.principal_mapping import PrincipalMapping
 from ..configuration.tls_config import PRINCIPAL_MAPPING_RULES
 from .connection_host import SCARCE_RECEIVE_BYTES, ConnectionHost, peer_of
+from .rules.connection_rates import ConnectionThrottle
 from .rules.distinguished_name import subject_of
 
 RECEIVE_BYTES: Final = 64 * 1024
@@ -60,6 +61,8 @@ class TlsHost:
     """None: certificates of clients do not say who they are."""
     handshaking: dict[TlsTransport, None] = field(default_factory=dict)
     """In the order in which they came."""
+    throttled: dict[TlsTransport, None] = field(default_factory=dict)
+    """Those above a rate of new connections, whose handshake has not begun."""
     receive_view: memoryview = field(default_factory=lambda: memoryview(bytearray(RECEIVE_BYTES)))
 
 
@@ -96,7 +99,27 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
             self._is_closing = True
             self._raw.abort()
             return
-        handshaking = self._tls.handshaking
+        throttle = host.throttle_new(self._peer, self._tls.listener_name)
+        if throttle is None:
+            self._begin_handshake()
+        else:
+            self._throttle_new(throttle)
+
+    def _throttle_new(self, throttle: ConnectionThrottle) -> None:
+        """Nothing is read until the throttle time is over; then the handshake begins, or the connection is closed."""
+        self._raw.pause_reading()
+        self._tls.throttled[self] = None
+        self._is_closing = throttle.is_closed
+        after = self._raw.abort if throttle.is_closed else self._begin_throttled
+        self._handshake_timer = self._tls.host.loop.call_later(throttle.throttle_time_ms / 1000, after)
+
+    def _begin_throttled(self) -> None:
+        self._tls.throttled.pop(self, None)
+        self._begin_handshake()
+        self._raw.resume_reading()
+
+    def _begin_handshake(self) -> None:
+        host, handshaking = self._tls.host, self._tls.handshaking
         if len(handshaking) >= HANDSHAKES_MAX:
             next(iter(handshaking)).abort()
         handshaking[self] = None
@@ -268,6 +291,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
 
     def _leave_handshake(self) -> None:
         self._tls.handshaking.pop(self, None)
+        self._tls.throttled.pop(self, None)
         if self._handshake_timer is not None:
             self._handshake_timer.cancel()
             self._handshake_timer = None

@@ -19,6 +19,7 @@ from ..apis import (
     alter_replica_log_dirs,
     api_versions,
     classic_groups,
+    client_quotas,
     client_telemetry,
     consumer_groups,
     delete_records,
@@ -151,6 +152,7 @@ def register_handlers(parts: HandlerDependencies) -> Handlers:
         handlers, parts.metadata, controller, settled=settled, is_deletion_enabled=config.delete_topic_enable
     )
 
+    client_quotas.register(handlers, parts.metadata, controller)
     describe_configs.register(handlers, parts.metadata, parts.configs, PROCESS_LOGGERS)
     alter_configs.register(
         handlers, parts.metadata, parts.configs, controller, PROCESS_LOGGERS, check_tls=parts.tls.check

@@ -34,6 +34,7 @@ from ...quorum.decisions.controller_requests import ControllerRequest
 from ..apis import (
     alter_configs,
     alter_reassignments,
+    client_quotas,
     elect_leaders,
     topic_permissions,
     topics,
@@ -122,6 +123,7 @@ def register(
         _altering(ApiKey.ALTER_PARTITION_REASSIGNMENTS),
     )
     add(requests.ALTER_CONFIGS, alter_configs.legacy_error)
+    add(requests.ALTER_CLIENT_QUOTAS, client_quotas.alter_error, client_quotas.alter)
     add(requests.UPDATE_FEATURES, update_features.error_response, _altering(ApiKey.UPDATE_FEATURES))
     add(requests.UNREGISTER_BROKER, unregister_broker.error_response, _altering(ApiKey.UNREGISTER_BROKER))
     add(requests.BROKER_REGISTRATION, _registration_error)

@@ -449,6 +449,7 @@ class Node:
         )
         followers: Sequence[MetadataPublisher] = (
             parts.throttles,
+            parts.quotas,
             parts.partitions,
             parts.groups,
             parts.transactions,

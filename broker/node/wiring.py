@@ -43,8 +43,10 @@ from ..network.listeners import Listeners
 from ..network.peer_log import PeerLog
 from ..network.request import Authorizer, Request, RequestContext
 from ..network.rules.connection_limits import ConnectionLimits
+from ..network.rules.connection_rates import ConnectionRates
 from ..network.rules.request_memory import RequestMemory
 from ..network.rules.request_statistics import RequestStatistics
+from ..quotas.client_quotas import ClientQuotas
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
 from ..replication.alter_partition_manager import AlterPartitionManager
@@ -100,6 +102,7 @@ class BrokerParts:
     dispatcher: Dispatcher
     requests: RequestStatistics
     listeners: Listeners
+    quotas: ClientQuotas
 
     @property
     def partitions(self) -> ReplicaManager:
@@ -189,6 +192,11 @@ def wire_broker(
 
     peer_channels = [peer_channel(), peer_channel(), peer_channel()]
     marker_channel, verification_channel, admin_channel = peer_channels
+    quotas = ClientQuotas(
+        sample_count=config.quotas.quota_window_num,
+        window_ms=1000 * config.quotas.quota_window_size_seconds,
+        monotonic_ms=runtime.monotonic_ms,
+    )
     memory = RequestMemory(config.queued_max_request_bytes)
     requests = RequestStatistics()
     data_path = wire_data_path(
@@ -365,6 +373,7 @@ def wire_broker(
         authorizer=authorizer,
         dispatcher=dispatcher,
         requests=requests,
+        quotas=quotas,
         listeners=_wire_listeners(
             config,
             configs,
@@ -375,6 +384,7 @@ def wire_broker(
             peer_log,
             tls,
             authorizer,
+            quotas,
             loop,
             on_connection_lost=lambda context, _: telemetry.disconnect(connection_of(context)),
         ),
@@ -391,6 +401,7 @@ def _wire_listeners(
     peer_log: PeerLog,
     tls: TlsContexts,
     authorizer: Authorizer | None,
+    quotas: ClientQuotas,
     loop: asyncio.AbstractEventLoop,
     *,
     on_connection_lost: Callable[[RequestContext, bool], None],
@@ -407,24 +418,42 @@ def _wire_listeners(
             per_host_overrides=new.max_connections_per_ip_overrides,
         )
     )
+    rates = ConnectionRates(
+        sample_count=config.quotas.quota_window_num, window_ms=1000 * config.quotas.quota_window_size_seconds
+    )
+    _limit_rates(rates, config)
+    configs.on_change(lambda _old, new: _limit_rates(rates, new))
+    host = ConnectionHost(
+        loop=loop,
+        begin=begin_request,
+        overlapping=handlers.overlapping,
+        memory=memory,
+        requests=requests,
+        peer_log=peer_log,
+        authorizer=authorizer,
+        limits=limits,
+        rates=rates,
+        find_quota=quotas.find,
+        request_bytes_max=config.socket_request_max_bytes,
+        idle_ms_max=config.connections_max_idle_ms if config.connections_max_idle_ms >= 0 else NEVER_MS,
+        on_connection_lost=on_connection_lost,
+    )
+    quotas.attach(host.refresh_quotas, rates)
     return Listeners(
-        ConnectionHost(
-            loop=loop,
-            begin=begin_request,
-            overlapping=handlers.overlapping,
-            memory=memory,
-            requests=requests,
-            peer_log=peer_log,
-            authorizer=authorizer,
-            limits=limits,
-            request_bytes_max=config.socket_request_max_bytes,
-            idle_ms_max=config.connections_max_idle_ms if config.connections_max_idle_ms >= 0 else NEVER_MS,
-            on_connection_lost=on_connection_lost,
-        ),
+        host,
         tls_of=tls.server,
         principal_mapping_of=config.principal_mapping_of,
         sasl=config.sasl,
         failed_authentication_delay_ms=config.failed_authentication_delay_ms,
+    )
+
+
+def _limit_rates(rates: ConnectionRates, config: NodeConfig) -> None:
+    has_others = len(config.listeners) > 1
+    rates.set_limits(
+        total=config.quotas.max_connection_creation_rate,
+        by_listener=config.quotas.listener_connection_rates,
+        protected_listener=config.inter_broker_listener_name if has_others else None,
     )
 
 

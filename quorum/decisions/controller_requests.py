@@ -7,6 +7,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from ...protocol.apis import ApiKey
 from .acls import create_acls, delete_acls
 from .brokers import register_broker, unregister_broker
+from .client_quotas import alter_client_quotas
 from .configs import alter_configs, incremental_alter_configs
 from .context import Decision
 from .controllers import register_controller
@@ -55,6 +56,7 @@ ELECT_LEADERS: Final = ControllerRequest(ApiKey.ELECT_LEADERS, elect_leaders)
 ALTER_PARTITION_REASSIGNMENTS: Final = ControllerRequest(ApiKey.ALTER_PARTITION_REASSIGNMENTS, alter_reassignments)
 ALTER_CONFIGS: Final = ControllerRequest(ApiKey.ALTER_CONFIGS, alter_configs)
 INCREMENTAL_ALTER_CONFIGS: Final = ControllerRequest(ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental_alter_configs)
+ALTER_CLIENT_QUOTAS: Final = ControllerRequest(ApiKey.ALTER_CLIENT_QUOTAS, alter_client_quotas)
 UPDATE_FEATURES: Final = ControllerRequest(ApiKey.UPDATE_FEATURES, update_features)
 UNREGISTER_BROKER: Final = ControllerRequest(ApiKey.UNREGISTER_BROKER, unregister_broker)
 CREATE_ACLS: Final = ControllerRequest(ApiKey.CREATE_ACLS, create_acls)

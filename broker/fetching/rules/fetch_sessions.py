@@ -165,6 +165,11 @@ class FetchSessions:
             return self._create(context, answers, now_ms), answers
         return session.id, [pair for pair in answers if self._must_answer(session, *pair)]
 
+    def throttled(self, context: FetchContext) -> int:
+        """Returns the session id for a response without partitions, because its client is throttled: the session, which
+        knows the request, has sent nothing, and none is created. Kafka: `FetchContext.getThrottledResponse`."""
+        return NO_SESSION if context.session is None else context.session.id
+
     def _create(self, context: FetchContext, answers: Sequence[tuple[FetchablePartition, Answer]], now_ms: int) -> int:
         """Creates the session that the request wants; returns its id, or NO_SESSION if it wants none or none fits."""
         if not context.wants_session:

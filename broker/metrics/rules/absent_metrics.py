@@ -73,15 +73,19 @@ ABSENT: Final = (
     ),
     Absent(
         mbeans=(
-            "kafka.server:type=socket-server-metrics (*authentication*)",
             "kafka.server:type=socket-server-metrics (*throttle-time)",
             "kafka.network:type=RequestMetrics,name=ThrottleTimeMs",
-            "kafka.server:type=Produce (*)",
-            "kafka.server:type=Fetch (*)",
+            "kafka.server:type=Produce (queue-size)",
+            "kafka.server:type=Fetch (queue-size)",
             "kafka.server:type=Request (*)",
-            "kafka.server:type=ControllerMutation (*)",
+            "kafka.server:type=ControllerMutation (queue-size)",
         ),
-        reason="There is neither SASL nor a quota of clients.",
+        reason="Throttled connections are in no queue, and nodes are exempt without being measured: "
+        "`kafka_server_quota_throttle_time` and `penstock_connections_throttled_total` have the times and counts.",
+    ),
+    Absent(
+        mbeans=("kafka.server:type=socket-server-metrics (*authentication*)",),
+        reason="There is no SASL.",
     ),
     Absent(
         mbeans=(

@@ -12,6 +12,7 @@ from . import (
     lag_metrics,
     process_metrics,
     quorum_metrics,
+    quota_metrics,
     replica_metrics,
     scrub_metrics,
     telemetry_metrics,
@@ -22,6 +23,7 @@ from .metric import Metric
 
 MODULES: Final = (
     traffic_metrics,
+    quota_metrics,
     replica_metrics,
     cleaner_metrics,
     scrub_metrics,

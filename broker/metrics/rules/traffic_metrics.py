@@ -84,7 +84,14 @@ HANDLER_IDLE_PERCENT: Final = percent(
     "Part of the last minute in which the event loop waited: network and handlers share it.",
 )
 CONNECTIONS_REFUSED: Final = own(
-    "counter", "penstock_connections_refused_total", "Connections above max.connections or max.connections.per.ip."
+    "counter",
+    "penstock_connections_refused_total",
+    "Connections above max.connections, max.connections.per.ip or the rate of their address.",
+)
+CONNECTIONS_THROTTLED: Final = own(
+    "counter",
+    "penstock_connections_throttled_total",
+    "New connections above the rate of the node, their listener or their address, which were delayed or closed.",
 )
 CONNECTIONS_FAILED: Final = own(
     "counter", "penstock_connections_failed_total", "Connections closed because of what the peer sent."

@@ -31,6 +31,7 @@ from typed_ids import node_ids
 
 from penstock.broker.coordinators.transaction_verifier import VerificationConfig
 from penstock.broker.network.request import Answer, CloseConnection, Request, RequestContext
+from penstock.broker.network.rules.client_quota import ClientQuota
 from penstock.broker.network.rules.request_memory import RequestMemory
 from penstock.broker.network.rules.request_statistics import RequestStatistics
 from penstock.broker.node.data_path import DataPath, DataPathConfig, wire_data_path
@@ -193,8 +194,14 @@ class Exchange:
         body = memoryview(frame)[4:]
         header = decode_header(body)
         context = RequestContext(
-            listener_name="PLAINTEXT", peer_host="127.0.0.1", client_id=node.client_id, node_id=node.peer_node_id
+            listener_name="PLAINTEXT",
+            peer_host="127.0.0.1",
+            client_id=node.client_id,
+            node_id=node.peer_node_id,
+            quota=node.quota,
         )
+        self.muted_ms = 0
+        """For how long the connection was muted."""
         self._version = version
         self._api_key = api_key
         self.request = Request(self, api_key, version, 7, context, body, header.body_offset)
@@ -233,7 +240,8 @@ class Exchange:
     def release_later_requests(self, _request: Request) -> None:
         self.is_held_back = False
 
-    def mute(self, throttle_time_ms: int) -> None: ...
+    def mute(self, throttle_time_ms: int) -> None:
+        self.muted_ms = throttle_time_ms
 
     def set_context(self, context: RequestContext) -> None: ...
 
@@ -295,6 +303,7 @@ class DataNode:
         self.client_id = "test"
         # Which node of the cluster the connection of a request has been proved to be.
         self.peer_node_id: NodeId | None = None
+        self.quota: ClientQuota | None = None
         self.replication = Replication()
         self.loop = loop
         self.failures: list[str] = []

@@ -9,13 +9,11 @@ from typing import Any
 
 import pytest
 from kio.index import load_request_schema
-from kio.schema.alter_client_quotas.v1 import request as quotas
 from kio.schema.alter_user_scram_credentials.v0 import request as scram
-from kio.schema.describe_client_quotas.v1.request import DescribeClientQuotasRequest
 from kio.schema.share_group_describe.v1.request import ShareGroupDescribeRequest
 from kio.schema.types import GroupId
 from kio.schema.write_share_group_state.v1 import request as share_state
-from kio.static.primitive import f64, i8, i32, i64
+from kio.static.primitive import i8, i32, i64
 from memory_node import World, describe, run
 from random_entities import random_entity
 
@@ -71,13 +69,6 @@ def test_every_request_is_answered_with_an_error_in_every_version() -> None:
 
 
 def test_the_error_stands_at_what_the_request_names() -> None:
-    entity = quotas.EntityData(entity_type="user", entity_name="alice")
-    entry = quotas.EntryData(entity=(entity,), ops=(quotas.OpData(key="k", value=f64(1.0), remove=False),))
-    altered: Any = refusal(
-        ApiKey.ALTER_CLIENT_QUOTAS, quotas.AlterClientQuotasRequest(entries=(entry,), validate_only=False)
-    )
-    (quota,) = altered.entries
-    assert (quota.error_code, quota.entity[0].entity_name) == (UNSUPPORTED, "alice")
     deletions = tuple(scram.ScramCredentialDeletion(name=name, mechanism=i8(1)) for name in ("bob", "alice", "bob"))
     users: Any = refusal(
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
@@ -104,9 +95,10 @@ def test_they_are_answered_and_not_advertised() -> None:
     async def scenario() -> None:
         async with World().running() as (_, connection):
             assert not {*not_built_keys} & connection.versions.keys()
-            connection.versions = {**connection.versions, ApiKey.DESCRIBE_CLIENT_QUOTAS: (0, 1)}
-            answer: Any = await connection.call(DescribeClientQuotasRequest(components=(), strict=False))
-            assert answer.error_code == UNSUPPORTED
+            connection.versions = {**connection.versions, ApiKey.SHARE_GROUP_DESCRIBE: (1, 1)}
+            message = ShareGroupDescribeRequest(group_ids=(GroupId("g"),), include_authorized_operations=False)
+            answer: Any = await connection.call(message)
+            assert answer.groups[0].error_code == UNSUPPORTED
             assert (await describe(connection)).brokers, "the connection goes on"
 
     not_built_keys = not_built()

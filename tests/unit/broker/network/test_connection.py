@@ -11,11 +11,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wire import EXCLUSIVE, IDLE_MS, OVERLAPPING, UNKNOWN, ManualLoop, Node, answer, feed, frame
+from wire import EXCLUSIVE, IDLE_MS, OVERLAPPING, UNKNOWN, ManualLoop, Node, Wire, answer, feed, frame
 
-from penstock.broker.network.connection import SLOTS_MAX, TURN_REQUESTS_MAX
+from penstock.broker.network.connection import SLOTS_MAX, TURN_REQUESTS_MAX, Connection
 from penstock.broker.network.connection_host import RECEIVE_BUFFER_BYTES, SCARCE_RECEIVE_BYTES, SMALL_REQUEST_BYTES_MAX
-from penstock.broker.network.request import Request
+from penstock.broker.network.request import Request, RequestContext
 from penstock.broker.network.rules.answer_memory import UNSENT_BYTES_MAX
 from penstock.broker.network.rules.connection_limits import ConnectionLimits
 from penstock.protocol.ids import NodeId
@@ -493,3 +493,144 @@ def test_requests_are_counted_by_api_and_by_whether_a_node_sent_them(loop: Manua
     ask(4, OVERLAPPING)
     counts = {(kind.api_key, kind.is_of_node): kind.count for kind in node.host.requests.kinds.values()}
     assert counts == {(OVERLAPPING, False): 3, (EXCLUSIVE, False): 1, (OVERLAPPING, True): 1}
+
+
+# Quotas.
+
+
+class Quota:
+    """A client's quota that has the throttle time that the test says."""
+
+    def __init__(self, throttle_time_ms: int = 0) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.handled_s: list[float] = []
+        self.told_ms: list[int] = []
+
+    @property
+    def fetch_bytes_max(self) -> int:
+        return 1 << 30
+
+    def on_handled(self, elapsed_s: float) -> None:
+        self.handled_s.append(elapsed_s)
+
+    def on_produced(self, size_bytes: int, *, is_answered: bool) -> int:
+        raise AssertionError(f"{size_bytes} of {is_answered}: handlers ask for it")
+
+    def on_fetched(self, size_bytes: int) -> int:
+        raise AssertionError(f"{size_bytes}: handlers ask for it")
+
+    def on_answered(self, throttle_time_ms: int) -> int:
+        self.told_ms.append(throttle_time_ms)
+        return max(throttle_time_ms, self.throttle_time_ms)
+
+
+def limited(loop: ManualLoop, quota: Quota | None) -> tuple[Node, Connection, Wire]:
+    node = Node(loop)
+    node.host.find_quota = lambda _context: quota
+    return node, *node.connect()
+
+
+@pytest.mark.parametrize("times_ms", [(100, 500), (500, 100)])
+def test_of_two_throttle_times_the_one_that_ends_last_counts(loop: ManualLoop, times_ms: tuple[int, int]) -> None:
+    node = Node(loop)
+    connection, wire = node.connect()
+    feed(connection, wire, frame(0) + frame(1))
+    for number, throttle_time_ms in enumerate(times_ms):
+        node.begun[number].respond(answer(number), throttle_time_ms)
+    loop.turn()
+    assert wire.received == answer(0) + answer(1), "the responses do not wait"
+    feed(connection, wire, frame(2))
+    loop.turn(by_ms=499)
+    loop.turn()
+    assert node.begun_ids == [0, 1]
+    loop.turn(by_ms=1)
+    loop.turn()
+    assert node.begun_ids == [0, 1, 2]
+
+
+def test_a_muted_connection_that_is_lost_leaves_no_timer(loop: ManualLoop) -> None:
+    node = Node(loop)
+    connection, wire = node.connect()
+    feed(connection, wire, frame(0))
+    node.begun[0].respond(answer(0), 1000)
+    connection.connection_lost(None)
+    loop.turn(by_ms=1000)
+    loop.turn()
+    assert not loop.has_work
+
+
+def test_a_response_says_for_how_long_the_connection_is_muted(loop: ManualLoop) -> None:
+    quota = Quota(throttle_time_ms=700)
+    node, connection, wire = limited(loop, quota)
+    feed(connection, wire, frame(0, api_key=EXCLUSIVE) + frame(1, api_key=EXCLUSIVE))
+    # SaslHandshake has no throttle time: its connection is muted all the same.
+    node.begun[0].respond(answer(0))
+    assert quota.told_ms == [0]
+    assert wire.received == answer(0)
+    loop.turn(by_ms=699)
+    loop.turn()
+    assert node.begun_ids == [0]
+    loop.turn(by_ms=1)
+    loop.turn()
+    assert node.begun_ids == [0, 1]
+
+
+def test_handling_is_measured_of_clients_with_a_quota_alone(loop: ManualLoop) -> None:
+    quota = Quota()
+    node, connection, wire = limited(loop, quota)
+    times = iter((1.0, 1.25, 5.0, 5.5))
+    node.host.work_time_s = lambda: next(times)
+    feed(connection, wire, frame(0) + frame(1))
+    assert quota.handled_s == [0.25, 0.5]
+    node.host.find_quota = lambda _context: None
+    node.host.refresh_quotas()
+    feed(connection, wire, frame(2))
+    assert len(quota.handled_s) == 2
+    assert node.begun_ids == [0, 1, 2]
+
+
+def test_quotas_are_looked_for_when_the_client_changes(loop: ManualLoop) -> None:
+    node = Node(loop)
+    asked: list[tuple[str, str | None]] = []
+
+    def find(context: RequestContext) -> None:
+        asked.append((context.principal, context.client_id))
+
+    node.host.find_quota = find
+    connection, wire = node.connect()
+    feed(connection, wire, frame(0) + frame(1))
+    node.begun[0].set_context(replace(node.begun[0].context, principal="User:alice"))
+    feed(connection, wire, frame(2))
+    assert asked == [("User:ANONYMOUS", None), ("User:alice", None)]
+
+
+def test_a_connection_above_the_rate_begins_when_it_has_waited(loop: ManualLoop) -> None:
+    node = Node(loop)
+    node.host.rates.set_limits(total=1, by_listener={}, protected_listener=None)
+    for _ in range(10):
+        node.connect()
+    connection, wire = node.connect()
+    assert not wire.is_reading()
+    loop.turn(by_ms=1000)
+    loop.turn()
+    assert wire.is_reading()
+    feed(connection, wire, frame(0))
+    assert node.begun_ids == [0]
+    assert node.host.counters.connections_throttled == 1
+
+
+def test_a_connection_above_the_rate_of_its_address_is_closed_after_the_throttle_time(loop: ManualLoop) -> None:
+    node = Node(loop)
+    node.host.rates.set_quotas({"10.0.0.1": 1.0})
+    for _ in range(10):
+        node.connect()
+    connection, wire = node.connect()
+    loop.turn(by_ms=999)
+    loop.turn()
+    assert not wire.is_reading()
+    assert not wire.is_closing()
+    loop.turn(by_ms=1)
+    loop.turn()
+    assert wire.is_aborted
+    connection.connection_lost(None)
+    assert node.host.limits.count == 10

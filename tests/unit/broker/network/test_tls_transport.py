@@ -23,6 +23,7 @@ from penstock.broker.network.listeners import Listeners
 from penstock.broker.network.peer_log import PeerLog
 from penstock.broker.network.request import Request
 from penstock.broker.network.rules.connection_limits import ConnectionLimits
+from penstock.broker.network.rules.connection_rates import ConnectionRates
 from penstock.broker.network.rules.request_memory import RequestMemory
 
 LOOPS = [pytest.param(asyncio.new_event_loop, id="asyncio"), pytest.param(uvloop.new_event_loop, id="uvloop")]
@@ -323,5 +324,33 @@ def test_an_answer_of_many_records_arrives_whole(new_loop: NewLoop, tmp_path: Pa
             assert await reader.readexactly(8) == struct.pack(">ii", 4 + len(server.answer), 7)
             assert await reader.readexactly(len(server.answer)) == server.answer
         writer.close()
+
+    run(new_loop, tmp_path, scenario)
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+@pytest.mark.parametrize("new_loop", LOOPS)
+def test_a_connection_above_a_rate_waits_before_its_handshake(
+    new_loop: NewLoop, tmp_path: Path, *, is_closed: bool
+) -> None:
+    async def scenario(server: Server) -> None:
+        # Without a whole sample one connection is a thousand a second: it waits for a millisecond.
+        server.host.rates = ConnectionRates(sample_count=1, window_ms=1000)
+        if is_closed:
+            server.host.rates.set_quotas({None: 500.0})
+        else:
+            server.host.rates.set_limits(total=500, by_listener={}, protected_listener=None)
+        context = server.authority.client_context(tmp_path, server.authority.issue("node-5"))
+        if is_closed:
+            with pytest.raises((ConnectionError, ssl.SSLError)):
+                await server.exchange(context)
+            assert server.contexts == []
+        else:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=context)
+            writer.write(METADATA_FRAME)
+            assert await reader.readexactly(8) == struct.pack(">ii", 4, 7)
+            writer.close()
+        assert server.host.counters.connections_throttled == 1, "counted once"
+        await server.until(lambda: server.host.limits.count == 0)
 
     run(new_loop, tmp_path, scenario)

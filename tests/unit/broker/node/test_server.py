@@ -208,6 +208,8 @@ def test_what_is_built_is_what_is_told() -> None:
             assert set(connection.versions) == {api.key for api in node.parts.handlers.built}
             assert set(connection.versions) == {
                 ApiKey.PRODUCE,
+                ApiKey.DESCRIBE_CLIENT_QUOTAS,
+                ApiKey.ALTER_CLIENT_QUOTAS,
                 ApiKey.FETCH,
                 ApiKey.LIST_OFFSETS,
                 ApiKey.METADATA,

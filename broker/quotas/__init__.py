@@ -1,0 +1,1 @@
+"""Quotas of clients: bytes, time of the event loop and connections that they may use in a second."""

@@ -1,0 +1,202 @@
+"""The quotas of this broker's clients, as the metadata say. Kafka: `ClientQuotaManager`, `ClientRequestQuotaManager`.
+
+Each connection keeps the quotas of its client in its context. They are looked for when its principal or its client id
+changes, and for all connections when the metadata change; a client without a quota has None there, and its requests
+take no other path than without this module. Quotas are of each broker by itself, and other nodes of the cluster have
+none.
+
+Request time (KIP-124) is the time that the event loop spends in the handler of a request until the handler returns or
+waits, as `perf_counter` measures it. What follows a wait is not measured. It counts from the response after it, as
+Apache Kafka's network threads' time does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ...quorum.metadata.delta import MetadataDelta
+from ...quorum.metadata.image import MetadataImage
+from ...quorum.metadata.quota_precedence import (
+    CONSUMER_BYTE_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+    AppliedQuota,
+    QuotaClients,
+    address_quotas,
+    applied_quota,
+    has_quota_of_clients,
+)
+from ...quorum.metadata.security_image import QuotaEntity, Quotas
+from ..network.request import RequestContext
+from ..network.rules.connection_rates import ConnectionRates
+from ..timing.rules.rate_sensors import RateSensor, RateSensors
+
+UNLIMITED_BYTES: Final = 2**31 - 1
+CLIENTS_MAX: Final = 10_000
+"""Decisions that are remembered; with one more all are made again when they are needed."""
+PERCENT: Final = 100.0
+
+
+class ClientQuotas:
+    """A MetadataPublisher."""
+
+    def __init__(
+        self,
+        *,
+        sample_count: int,
+        window_ms: int,
+        monotonic_ms: Callable[[], int],
+    ) -> None:
+        """`quota.window.num`, and `quota.window.size.seconds` in milliseconds."""
+        self._sample_count = sample_count
+        self._window_ms = window_ms
+        self._monotonic_ms = monotonic_ms
+        self._quotas: Mapping[QuotaEntity, Quotas] = {}
+        self._is_set = False
+        self._listeners: list[tuple[Callable[[], None], ConnectionRates]] = []
+        self._clients: dict[tuple[str, str | None], LimitedClient | None] = {}
+        self.sensors: Mapping[str, RateSensors[QuotaClients]] = {
+            key: RateSensors(sample_count=sample_count, window_ms=window_ms)
+            for key in (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE)
+        }
+        """By the keys of quotas."""
+
+    @property
+    def max_request_throttle_ms(self) -> int:
+        """Of one response, because of request time. Kafka: ClientRequestQuotaManager.maxThrottleTimeMs."""
+        return self._window_ms
+
+    def attach(self, refresh: Callable[[], None], rates: ConnectionRates) -> None:
+        """`refresh` is called when `find` may answer anew; `rates` have the quotas of addresses."""
+        self._listeners.append((refresh, rates))
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        if delta.client_quotas:
+            self.set_quotas(image.client_quotas)
+
+    def set_quotas(self, quotas: Mapping[QuotaEntity, Quotas]) -> None:
+        """These hold from now on."""
+        was_set = self._is_set
+        self._quotas = quotas
+        self._is_set = has_quota_of_clients(quotas)
+        self._clients.clear()
+        addresses = address_quotas(quotas)
+        for refresh, rates in self._listeners:
+            rates.set_quotas(addresses)
+            if was_set or self._is_set:
+                refresh()
+
+    def find(self, context: RequestContext) -> LimitedClient | None:
+        """The quotas of a client; None where it has none."""
+        if not self._is_set or context.node_id is not None:
+            return None
+        key = context.principal, context.client_id
+        if key in self._clients:
+            return self._clients[key]
+        if len(self._clients) >= CLIENTS_MAX:
+            self._clients.clear()
+        # The quota's user is the name of the principal, whatever its type.
+        user = context.principal.partition(":")[2]
+        quotas = {quota_key: self._applied(quota_key, user, context.client_id) for quota_key in self.sensors}
+        client = LimitedClient(self, quotas) if any(quota is not None for quota in quotas.values()) else None
+        self._clients[key] = client
+        return client
+
+    def _applied(self, key: str, user: str, client_id: str | None) -> AppliedQuota | None:
+        return applied_quota(self._quotas, key, user, client_id)
+
+    def sensor(self, key: str, quota: AppliedQuota) -> RateSensor:
+        return self.sensors[key].sensor(quota.clients, quota.bound, self._monotonic_ms())
+
+    def now_ms(self) -> int:
+        return self._monotonic_ms()
+
+    def fetch_bytes_max(self, byte_rate: float) -> int:
+        """As much as the whole window, without the sample that has just begun, may have."""
+        return min(int(byte_rate * (self._sample_count - 1) * self._window_ms / 1000), UNLIMITED_BYTES)
+
+
+class _Limit:
+    """One quota of a client, and its sensor."""
+
+    __slots__ = ("_key", "_quota", "_quotas", "_sensor")
+
+    def __init__(self, quotas: ClientQuotas, key: str, quota: AppliedQuota) -> None:
+        self._quotas = quotas
+        self._key = key
+        self._quota = quota
+        self._sensor = quotas.sensor(key, quota)
+
+    @property
+    def sensor(self) -> RateSensor:
+        if self._sensor.is_dropped:
+            self._sensor = self._quotas.sensor(self._key, self._quota)
+        return self._sensor
+
+
+class LimitedClient:
+    """The quotas of one user with one client id: a `ClientQuota` of its connections."""
+
+    __slots__ = ("_fetch", "_produce", "_quotas", "_request", "fetch_bytes_max")
+
+    def __init__(self, quotas: ClientQuotas, applied: Mapping[str, AppliedQuota | None]) -> None:
+        self._quotas = quotas
+        self._produce = self._limit(PRODUCER_BYTE_RATE, applied[PRODUCER_BYTE_RATE])
+        self._fetch = self._limit(CONSUMER_BYTE_RATE, applied[CONSUMER_BYTE_RATE])
+        self._request = self._limit(REQUEST_PERCENTAGE, applied[REQUEST_PERCENTAGE])
+        fetch = applied[CONSUMER_BYTE_RATE]
+        self.fetch_bytes_max = UNLIMITED_BYTES if fetch is None else quotas.fetch_bytes_max(fetch.bound)
+
+    def _limit(self, key: str, quota: AppliedQuota | None) -> _Limit | None:
+        return None if quota is None else _Limit(self._quotas, key, quota)
+
+    def on_handled(self, elapsed_s: float) -> None:
+        if self._request is not None:
+            self._request.sensor.record(elapsed_s * PERCENT, self._quotas.now_ms())
+
+    def on_produced(self, size_bytes: int, *, is_answered: bool) -> int:
+        now_ms = self._quotas.now_ms()
+        bandwidth_ms = 0
+        if self._produce is not None:
+            produce = self._produce.sensor
+            produce.record(size_bytes, now_ms)
+            bandwidth_ms = produce.throttle_time_ms(now_ms)
+        request_ms = self._request_throttle_ms(now_ms) if is_answered else 0
+        return self._longer(self._produce, bandwidth_ms, request_ms, now_ms)
+
+    def on_fetched(self, size_bytes: int) -> int:
+        now_ms = self._quotas.now_ms()
+        request_ms = self._request_throttle_ms(now_ms)
+        bandwidth_ms = 0
+        if self._fetch is not None:
+            fetch = self._fetch.sensor
+            # A batch that is larger than all of the window is sent when what was sent before allows it: it comes again.
+            is_too_large = size_bytes > self.fetch_bytes_max
+            bandwidth_ms = fetch.throttle_time_ms(now_ms) if is_too_large else 0
+            fetch.record(size_bytes, now_ms)
+            if not is_too_large:
+                bandwidth_ms = fetch.throttle_time_ms(now_ms)
+            if bandwidth_ms or request_ms:
+                # The response goes out without records.
+                fetch.record(-size_bytes, now_ms)
+        return self._longer(self._fetch, bandwidth_ms, request_ms, now_ms)
+
+    def on_answered(self, throttle_time_ms: int) -> int:
+        now_ms = self._quotas.now_ms()
+        return max(throttle_time_ms, self._longer(None, 0, self._request_throttle_ms(now_ms), now_ms))
+
+    def _request_throttle_ms(self, now_ms: int) -> int:
+        if self._request is None:
+            return 0
+        return min(self._request.sensor.throttle_time_ms(now_ms), self._quotas.max_request_throttle_ms)
+
+    def _longer(self, bandwidth: _Limit | None, bandwidth_ms: int, request_ms: int, now_ms: int) -> int:
+        if bandwidth_ms > request_ms:
+            assert bandwidth is not None
+            bandwidth.sensor.note_throttle(bandwidth_ms, now_ms)
+            return bandwidth_ms
+        if request_ms:
+            assert self._request is not None
+            self._request.sensor.note_throttle(request_ms, now_ms)
+        return request_ms

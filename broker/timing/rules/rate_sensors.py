@@ -1,0 +1,102 @@
+"""Sensors with a bound, one for each key: what those that share a quota have used. Kafka: `SensorAccess`, `Sensor`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Final, Generic, TypeVar
+
+from .sampled_rate import SampledRate
+
+K = TypeVar("K", bound=Hashable)
+
+SENSOR_IDLE_MS_MAX: Final = 3_600_000
+"""A sensor that recorded nothing for so long is dropped. Kafka: InactiveSensorExpirationTimeSeconds."""
+EXPIRY_INTERVAL_MS: Final = 30_000
+"""How often idle sensors are looked for, while new ones come; without new ones memory does not grow."""
+THROTTLE_WINDOW_MS: Final = 30_000
+"""Averages are over two of these. Kafka: `Avg` of two samples of 30 s."""
+SENSORS_MAX: Final = 50_000
+"""About 40 MB. A client with ever new client ids must not take the memory of a node: with one more, the half that was
+used least recently is dropped. Apache Kafka has no such bound."""
+
+
+class RateSensor:
+    """One rate and its bound, in values a second."""
+
+    __slots__ = ("_rate", "_throttles", "bound", "is_dropped", "last_used_ms")
+
+    def __init__(self, rate: SampledRate, bound: float, now_ms: int) -> None:
+        self._rate = rate
+        self.bound = bound
+        self.last_used_ms = now_ms
+        self.is_dropped = False
+        # Of the present window and the one before: when it began, how many throttle times, and their sum.
+        self._throttles: list[tuple[int, int, int]] = []
+
+    def record(self, value: float, now_ms: int) -> None:
+        """Counts without asking for the throttle time."""
+        self.last_used_ms = now_ms
+        self._rate.record(value, now_ms)
+
+    def throttle_time_ms(self, now_ms: int) -> int:
+        """For how long nothing may be recorded, so that the rate falls to the bound; 0 when it is not above."""
+        return self._rate.throttle_time_ms(self.bound, now_ms)
+
+    def note_throttle(self, throttle_time_ms: int, now_ms: int) -> None:
+        """Something was throttled because of this sensor."""
+        throttles = self._throttles
+        if throttles and now_ms - throttles[-1][0] < THROTTLE_WINDOW_MS:
+            begun_ms, count, total_ms = throttles[-1]
+            throttles[-1] = begun_ms, count + 1, total_ms + throttle_time_ms
+        else:
+            throttles[:] = [*throttles[-1:], (now_ms, 1, throttle_time_ms)]
+
+    def average_throttle_ms(self, now_ms: int) -> float:
+        """Of the throttle times of the last minute; 0 without any."""
+        recent = [one for one in self._throttles if now_ms - one[0] < 2 * THROTTLE_WINDOW_MS]
+        count = sum(count for _, count, _ in recent)
+        return sum(total_ms for _, _, total_ms in recent) / count if count else 0.0
+
+    def rate(self, now_ms: int) -> float:
+        """Values a second, as they were measured last."""
+        return self._rate.rate(now_ms)
+
+
+class RateSensors(Generic[K]):
+    """The sensors of one kind of quota."""
+
+    def __init__(self, *, sample_count: int, window_ms: int, sensors_max: int = SENSORS_MAX) -> None:
+        self._sample_count = sample_count
+        self._window_ms = window_ms
+        self._sensors_max = sensors_max
+        self._sensors: dict[K, RateSensor] = {}
+        self._expired_ms: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._sensors)
+
+    def __iter__(self) -> Iterator[tuple[K, RateSensor]]:
+        return iter(self._sensors.items())
+
+    def sensor(self, key: K, bound: float, now_ms: int) -> RateSensor:
+        """The sensor of a key, which has that bound from now on; what was recorded before still counts."""
+        sensor = self._sensors.get(key)
+        if sensor is not None:
+            sensor.bound = bound
+            return sensor
+        if self._expired_ms is None:
+            self._expired_ms = now_ms
+        if now_ms - self._expired_ms >= EXPIRY_INTERVAL_MS:
+            self._expired_ms = now_ms
+            self._drop_unused_since(now_ms - SENSOR_IDLE_MS_MAX)
+        if len(self._sensors) >= self._sensors_max:
+            times = sorted(sensor.last_used_ms for sensor in self._sensors.values())
+            self._drop_unused_since(times[len(times) // 2])
+        rate = SampledRate(sample_count=self._sample_count, window_ms=self._window_ms)
+        made = self._sensors[key] = RateSensor(rate, bound, now_ms)
+        return made
+
+    def _drop_unused_since(self, last_used_ms: int) -> None:
+        unused = [key for key, sensor in self._sensors.items() if sensor.last_used_ms <= last_used_ms]
+        for key in unused:
+            self._sensors.pop(key).is_dropped = True
