@@ -12,6 +12,7 @@ from kio.schema.errors import ErrorCode as KioErrorCode
 from kio.static.protocol import Entity
 
 from .apis import APIS, ApiKey
+from .errors import error_info
 from .schemas import FieldSchema, fields_of
 
 _Values: TypeAlias = dict[str, Any]
@@ -169,6 +170,11 @@ def _find_coordinator_response(values: _Values, target: type[Entity]) -> None:
     values["coordinators"] = (_item(target, "coordinators")(key="", error_message=message, **found),)
 
 
+def _coordinator_message(coordinator: Any) -> str:
+    message: str | None = coordinator.error_message
+    return message or (error_info(coordinator.error_code).sentence if coordinator.error_code else "")
+
+
 def _list_config_resources_request(values: _Values, _: type[Entity]) -> None:
     # Version 0 was ListClientMetricsResources (KIP-714, KIP-1142).
     values["resource_types"] = (_CLIENT_METRICS,)
@@ -257,7 +263,7 @@ _TRANSLATIONS: Mapping[tuple[int, str, str], Translation] = {
             "host": lambda response: response.coordinators[0].host,
             "port": lambda response: response.coordinators[0].port,
             "error_code": lambda response: response.coordinators[0].error_code,
-            "error_message": lambda response: response.coordinators[0].error_message,
+            "error_message": lambda response: _coordinator_message(response.coordinators[0]),
         },
     ),
     (ApiKey.LIST_CONFIG_RESOURCES, "request", "ListConfigResourcesRequest"): Translation(

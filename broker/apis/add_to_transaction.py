@@ -4,11 +4,14 @@ Up to version 3 producers send AddPartitionsToTxn, for one transaction. From 4 o
 of producers: to verify that partitions are in a transaction, or, with transaction version 2, to add them (KIP-890).
 Offsets of a group are added as the group's partition of `__consumer_offsets`. Versions below 2 do not have
 PRODUCER_FENCED.
+
+A producer must be allowed to write with the transactional id and to the topics, of which none is internal, or to read
+the group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Final
 
 from kio.schema.add_offsets_to_txn.v4.request import AddOffsetsToTxnRequest
@@ -22,19 +25,22 @@ from kio.schema.add_partitions_to_txn.v5.response import (
 )
 from kio.static.primitive import i32
 
+from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
+from ...quorum.decisions.topic_names import INTERNAL_TOPICS
 from ..cluster.metadata_cache import MetadataCache
 from ..configuration.group_config import GroupConfig
 from ..coordination.key_partitions import partition_of_key
 from ..coordinators.group_coordinator import OFFSETS_TOPIC
 from ..coordinators.transaction_coordinator import TransactionCoordinator
 from ..network.handlers import Handlers
-from ..network.request import Request
+from ..network.request import Request, RequestContext
 from ..transactions.transaction import TransactionPartition
 from ..transactions.transaction_shard import Producer, TransactionShard
 from .init_producer_id import fenced_as_known
+from .permissions import denied_names, require
 from .response_collector import ResponseCollector
 
 FENCED_SINCE: Final = 2
@@ -73,7 +79,12 @@ class TransactionAdditions:
         version = request.api_version
         is_of_broker = version >= BY_BROKERS_SINCE
         if is_of_broker and request.context.node_id is None:
-            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            if request.context.authorizer is None:
+                raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            # As Apache Kafka's, without results.
+            code = kio_error(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            reply(AddPartitionsToTxnResponse(throttle_time=NO_THROTTLE, error_code=code, results_by_transaction=()))
+            return
         client_version = VERSION_OF_BROKERS if is_of_broker else VERSION_OF_CLIENTS
         answers: ResponseCollector[AddPartitionsToTxnResult] = ResponseCollector(
             len(message.transactions),
@@ -86,11 +97,20 @@ class TransactionAdditions:
             ),
         )
         for number, transaction in enumerate(message.transactions):
-            self._add(transaction, client_version, version, answers.slot(number))
+            place = answers.slot(number)
+            denied: Set[str] = frozenset()
+            if not is_of_broker:
+                try:
+                    denied = _denied_topics(transaction, request.context)
+                except KafkaError as error:
+                    place(_result(transaction, dict.fromkeys(_partitions(transaction), error.code)))
+                    continue
+            self._add(transaction, denied, client_version, version, place)
 
     def _add(
         self,
         transaction: AddPartitionsToTxnTransaction,
+        denied: Set[str],
         client_version: int,
         api_version: int,
         place: Callable[[AddPartitionsToTxnResult], None],
@@ -98,20 +118,15 @@ class TransactionAdditions:
         partitions = _partitions(transaction)
         producer = Producer(int(transaction.producer_id), int(transaction.producer_epoch))
         topics = self._metadata.image.topics
-        unknown = {one for one in partitions if topics.partition(one.topic, one.partition) is None}
-        if unknown:
-            # All or nothing: the known partitions get OPERATION_NOT_ATTEMPTED.
-            place(
-                _result(
-                    transaction,
-                    {
-                        one: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                        if one in unknown
-                        else ErrorCode.OPERATION_NOT_ATTEMPTED
-                        for one in partitions
-                    },
-                )
-            )
+        refused: dict[TransactionPartition, ErrorCode] = {}
+        for one in partitions:
+            if one.topic in denied:
+                refused[one] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            elif topics.partition(one.topic, one.partition) is None:
+                refused[one] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if refused:
+            # All or nothing.
+            place(_result(transaction, dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | refused))
             return
 
         def answer_error(error: ErrorCode) -> AddPartitionsToTxnResult:
@@ -133,6 +148,9 @@ class TransactionAdditions:
         self, message: AddOffsetsToTxnRequest, request: Request, reply: Callable[[AddOffsetsToTxnResponse], None]
     ) -> None:
         """Raises KafkaError."""
+        context, api_key = request.context, ApiKey.ADD_OFFSETS_TO_TXN
+        require(context, api_key, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, message.transactional_id)
+        require(context, api_key, AclOperation.READ, ResourceType.GROUP, message.group_id)
         topic = self._metadata.image.topics.by_name.get(OFFSETS_TOPIC)
         count = self._offsets_partition_count if topic is None else len(topic.partitions)
         partition = TransactionPartition(OFFSETS_TOPIC, partition_of_key(message.group_id, count))
@@ -149,6 +167,23 @@ class TransactionAdditions:
             self._transactions.ask(message.transactional_id, add, reply, answer_error)
         except KafkaError as error:
             raise fenced_as_known(error, request.api_version, FENCED_SINCE) from error
+
+
+def _denied_topics(transaction: AddPartitionsToTxnTransaction, context: RequestContext) -> Set[str]:
+    """Return the topics that a producer may not write to: internal ones never, with or without an authorizer.
+
+    Raises KafkaError if it may not write with the transactional id.
+    """
+    api_key = ApiKey.ADD_PARTITIONS_TO_TXN
+    require(context, api_key, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id)
+    names = [one.topic for one in _partitions(transaction)]
+    return denied_names(
+        context,
+        api_key,
+        AclOperation.WRITE,
+        ResourceType.TOPIC,
+        [name for name in names if name not in INTERNAL_TOPICS],
+    ) | INTERNAL_TOPICS.intersection(names)
 
 
 def _partitions(transaction: AddPartitionsToTxnTransaction) -> list[TransactionPartition]:

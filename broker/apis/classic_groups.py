@@ -2,6 +2,7 @@
 
 `broker/groups/classic/join_phase.py` and `membership.py` have what the versions brought. A JoinGroup or SyncGroup is
 answered when the group has reached that state; later requests on the connection wait meanwhile, as in Apache Kafka.
+A client must be allowed to read the group.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from kio.schema.sync_group.v5.request import SyncGroupRequest
 from kio.schema.sync_group.v5.response import SyncGroupResponse
 from kio.static.primitive import i32
 
+from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
@@ -30,6 +32,7 @@ from ..groups.classic.join_phase import JoinContext
 from ..groups.classic.results import UNKNOWN_MEMBER_ID, JoinResult, SyncResult, join_failure, sync_failure
 from ..network.handlers import Handlers
 from ..network.request import Request
+from .permissions import require
 
 REQUIRES_MEMBER_ID_SINCE: Final = 4
 """JoinGroup: KIP-394."""
@@ -57,6 +60,8 @@ class GroupMembershipHandlers:
 
     def join(self, message: JoinGroupRequest, request: Request, reply: Callable[[JoinGroupResponse], None]) -> None:
         """Raises KafkaError."""
+        if request.context.authorizer is not None:
+            _require_read(request, ApiKey.JOIN_GROUP, message.group_id)
         partition = self._groups.get(message.group_id)
         session_timeout_ms = message.session_timeout // _MILLISECOND
         config = self._config
@@ -74,24 +79,30 @@ class GroupMembershipHandlers:
 
     def sync(self, message: SyncGroupRequest, request: Request, reply: Callable[[SyncGroupResponse], None]) -> None:
         """Raises KafkaError."""
-        partition = self._groups.get(message.group_id)
         if request.api_version >= NAMES_PROTOCOL_SINCE and None in (message.protocol_type, message.protocol_name):
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if request.context.authorizer is not None:
+            _require_read(request, ApiKey.SYNC_GROUP, message.group_id)
+        partition = self._groups.get(message.group_id)
         waiter = WaitingRequest(lambda result: reply(_sync_response(result)), sync_failure)
         with partition.event() as shard:
             shard.sync(message, waiter)
 
     def heartbeat(
-        self, message: HeartbeatRequest, _request: Request, reply: Callable[[HeartbeatResponse], None]
+        self, message: HeartbeatRequest, request: Request, reply: Callable[[HeartbeatResponse], None]
     ) -> None:
         """Raises KafkaError."""
+        if request.context.authorizer is not None:
+            _require_read(request, ApiKey.HEARTBEAT, message.group_id)
         partition = self._groups.get(message.group_id)
         with partition.event() as shard:
             error = shard.heartbeat(message)
         partition.reply_when_committed(reply, _heartbeat_response)(_heartbeat_response(error))
 
-    def leave(self, message: LeaveGroupRequest, _request: Request, reply: Callable[[LeaveGroupResponse], None]) -> None:
+    def leave(self, message: LeaveGroupRequest, request: Request, reply: Callable[[LeaveGroupResponse], None]) -> None:
         """Raises KafkaError."""
+        if request.context.authorizer is not None:
+            _require_read(request, ApiKey.LEAVE_GROUP, message.group_id)
         partition = self._groups.get(message.group_id)
         with partition.event() as shard:
             errors = shard.leave(message)
@@ -105,6 +116,11 @@ class GroupMembershipHandlers:
             for member, error in zip(message.members, errors, strict=True)
         )
         partition.reply_when_committed(reply, _leave_response)(_leave_response(ErrorCode.NONE, members))
+
+
+def _require_read(request: Request, api_key: ApiKey, group_id: str) -> None:
+    """Raises KafkaError."""
+    require(request.context, api_key, AclOperation.READ, ResourceType.GROUP, group_id)
 
 
 def join_error(request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:

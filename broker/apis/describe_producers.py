@@ -1,4 +1,7 @@
-"""DescribeProducers, version 0: the active producers of partitions and their open transactions (KIP-664)."""
+"""DescribeProducers, version 0: the active producers of partitions and their open transactions (KIP-664).
+
+A client must be allowed to read the topic.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from kio.schema.describe_producers.v0.response import (
 from kio.schema.types import ProducerId
 from kio.static.primitive import i32, i64
 
+from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError, error_info
 from ...protocol.messages import NO_THROTTLE, kio_error
@@ -27,18 +31,18 @@ NO_TRANSACTION = -1
 
 
 def register(handlers: Handlers, partitions: ReplicaManager, steady_clock_ms: Callable[[], int]) -> None:
-    def handle(request: DescribeProducersRequest, _context: RequestContext) -> DescribeProducersResponse:
-        return describe_producers(partitions, request, steady_clock_ms())
+    def handle(request: DescribeProducersRequest, context: RequestContext) -> DescribeProducersResponse:
+        return describe_producers(partitions, request, context, steady_clock_ms())
 
     handlers.add_message(ApiKey.DESCRIBE_PRODUCERS, handle, answer_error=error_response)
 
 
 def describe_producers(
-    partitions: ReplicaManager, request: DescribeProducersRequest, now_ms: int
+    partitions: ReplicaManager, request: DescribeProducersRequest, context: RequestContext, now_ms: int
 ) -> DescribeProducersResponse:
     topics = []
     for topic in request.topics:
-        refusal = _topic_refusal(partitions, topic.name)
+        refusal = _topic_refusal(partitions, topic.name, context)
         answers = []
         for index in topic.partition_indexes:
             try:
@@ -66,10 +70,13 @@ def error_response(request: DescribeProducersRequest, error: KafkaError) -> Desc
     )
 
 
-def _topic_refusal(partitions: ReplicaManager, topic: str) -> KafkaError | None:
+def _topic_refusal(partitions: ReplicaManager, topic: str, context: RequestContext) -> KafkaError | None:
     invalid = invalid_topic_name(topic)
     if invalid is not None:
         return KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, invalid)
+    if not context.may(ApiKey.DESCRIBE_PRODUCERS, AclOperation.READ, ResourceType.TOPIC, topic):
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return KafkaError(code, error_info(code).sentence)
     if topic not in partitions.image.topics.by_name:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return KafkaError(code, error_info(code).sentence)

@@ -1,7 +1,8 @@
 """EndTxn 0 to 5: commits or aborts a transaction; the response follows the decision, markers follow the response.
 
 Version 5 belongs to transaction version 2: every end bumps the producer epoch, and the response has the producer id and
-epoch to continue with (KIP-890). Versions below 2 do not have PRODUCER_FENCED.
+epoch to continue with (KIP-890). Versions below 2 do not have PRODUCER_FENCED. A client must be allowed to write with
+the transactional id.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from kio.schema.end_txn.v5.response import EndTxnResponse
 from kio.schema.types import ProducerId
 from kio.static.primitive import i16
 
+from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
@@ -22,6 +24,7 @@ from ..network.handlers import Handlers
 from ..network.request import Request
 from ..transactions.transaction_shard import NO_PRODUCER, Producer, TransactionShard
 from .init_producer_id import fenced_as_known
+from .permissions import require
 
 FENCED_SINCE: Final = 2
 RAISES_EPOCH_SINCE: Final = 5
@@ -29,6 +32,13 @@ RAISES_EPOCH_SINCE: Final = 5
 
 def register(handlers: Handlers, transactions: TransactionCoordinator) -> None:
     def begin(message: EndTxnRequest, request: Request, reply: Callable[[EndTxnResponse], None]) -> None:
+        require(
+            request.context,
+            ApiKey.END_TXN,
+            AclOperation.WRITE,
+            ResourceType.TRANSACTIONAL_ID,
+            message.transactional_id,
+        )
         client_version = 2 if request.api_version >= RAISES_EPOCH_SINCE else 0
 
         def end(shard: TransactionShard, new_producer_id: int | None) -> EndTxnResponse:

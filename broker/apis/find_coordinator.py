@@ -3,10 +3,14 @@
 It is the leader of the key's partition of `__consumer_offsets` or `__transaction_state`; from 4 on a request has many
 keys (KIP-699). The first request creates the internal topic and is answered afterwards; Apache Kafka lets its clients
 retry instead. Share groups have no coordinators yet: COORDINATOR_NOT_AVAILABLE, after which clients retry.
+
+A client must be allowed to describe the group or transactional id; for share groups, CLUSTER_ACTION.
 """
 
 from __future__ import annotations
 
+from collections.abc import Set
+from dataclasses import replace
 from typing import Final
 
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
@@ -14,6 +18,7 @@ from kio.schema.find_coordinator.v6.response import Coordinator, FindCoordinator
 from kio.schema.types import BrokerId
 from kio.static.primitive import i32
 
+from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError, error_info
 from ...protocol.messages import NO_THROTTLE, kio_error
@@ -23,11 +28,14 @@ from ..coordination.key_partitions import partition_of_key
 from ..coordinators.internal_topic import InternalTopic
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
+from .permissions import REFUSALS, denied_names
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
-KEY_TYPES: Final = (0, 1, 2)
-"""Groups, transactions, share groups (KIP-932)."""
+SHARE: Final = 2
+"""Share groups (KIP-932)."""
+KEY_TYPES: Final = (GROUP, TRANSACTION, SHARE)
+_RESOURCE_TYPES: Final = {GROUP: ResourceType.GROUP, TRANSACTION: ResourceType.TRANSACTIONAL_ID}
 
 
 def register(
@@ -38,12 +46,54 @@ def register(
     async def handle(request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
         topic = topics.get(request.key_type)
         if topic is not None:
-            await topic.ensure()
-            return find_coordinators(metadata, topic.name, request, context.listener_name)
+            denied = _denied(request, context)
+            if not denied:
+                return await find(topic, request, context)
+            permitted = replace(
+                request, coordinator_keys=tuple(key for key in request.coordinator_keys if key not in denied)
+            )
+            found: tuple[Coordinator, ...] = ()
+            # If nothing is permitted, the topic is not created either.
+            if permitted.coordinator_keys:
+                try:
+                    found = (await find(topic, permitted, context)).coordinators
+                except KafkaError as error:
+                    found = error_response(permitted, error).coordinators
+            return _with_denied(request, denied, found)
+        if request.key_type == SHARE:
+            context.require_in_cluster(ApiKey.FIND_COORDINATOR, AclOperation.CLUSTER_ACTION)
         is_known = request.key_type in KEY_TYPES
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE if is_known else ErrorCode.INVALID_REQUEST)
 
+    async def find(
+        topic: InternalTopic, request: FindCoordinatorRequest, context: RequestContext
+    ) -> FindCoordinatorResponse:
+        await topic.ensure()
+        return find_coordinators(metadata, topic.name, request, context.listener_name)
+
     handlers.add_message(ApiKey.FIND_COORDINATOR, handle, answer_error=error_response)
+
+
+def _denied(request: FindCoordinatorRequest, context: RequestContext) -> Set[str]:
+    return denied_names(
+        context,
+        ApiKey.FIND_COORDINATOR,
+        AclOperation.DESCRIBE,
+        _RESOURCE_TYPES[request.key_type],
+        request.coordinator_keys,
+    )
+
+
+def _with_denied(
+    request: FindCoordinatorRequest, denied: Set[str], found: tuple[Coordinator, ...]
+) -> FindCoordinatorResponse:
+    # Only versions below 4, with their one key, have a sentence for it.
+    refusal = KafkaError(REFUSALS[_RESOURCE_TYPES[request.key_type]], "")
+    rest = iter(found)
+    return FindCoordinatorResponse(
+        throttle_time=NO_THROTTLE,
+        coordinators=tuple(_failure(key, refusal) if key in denied else next(rest) for key in request.coordinator_keys),
+    )
 
 
 def find_coordinators(
@@ -90,5 +140,5 @@ def _failure(key: str, error: KafkaError) -> Coordinator:
         host="",
         port=i32(-1),
         error_code=kio_error(error.code),
-        error_message=error.message or error_info(error.code).sentence,
+        error_message=error_info(error.code).sentence if error.message is None else error.message,
     )

@@ -1,13 +1,15 @@
 """ListGroups 0 to 5, DescribeGroups 0 to 6 and DeleteGroups 0 to 2: administration of groups.
 
 ListGroups 4 adds states (KIP-518), 5 types (KIP-848); DescribeGroups 6 returns GROUP_ID_NOT_FOUND for unknown groups
-(KIP-1043). ListGroups lists the groups that this node coordinates.
+(KIP-1043). ListGroups lists groups that this node coordinates and that the client may describe: all of them if it may
+describe the cluster.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
@@ -19,6 +21,7 @@ from kio.schema.list_groups.v5.response import ListedGroup, ListGroupsResponse
 from kio.schema.types import GroupId
 from kio.static.primitive import i32
 
+from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
@@ -28,16 +31,15 @@ from ..groups.classic.embedded_protocol import CONSUMER_PROTOCOL_TYPE
 from ..groups.classic.group import ClassicGroup, ClassicState
 from ..groups.classic.member import ClassicMember
 from ..network.handlers import Handlers
-from ..network.request import Request
+from ..network.request import Request, RequestContext
 from .listing import list_partitions
+from .permissions import denied_names, require
 from .response_collector import ResponseCollector
 
 CLASSIC_TYPE: Final = "classic"
 CONSUMER_TYPE: Final = "consumer"
 DEAD: Final = "Dead"
 TELLS_ABSENCE_SINCE: Final = 6
-GROUP_AUTHORIZED_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""Read, delete, describe, describe configs, alter configs (KIP-430)."""
 
 
 def register(handlers: Handlers, groups: GroupCoordinator) -> None:
@@ -52,11 +54,17 @@ class GroupAdministration:
         self._groups = groups
 
     def list_all(
-        self, message: ListGroupsRequest, _request: Request, reply: Callable[[ListGroupsResponse], None]
+        self, message: ListGroupsRequest, request: Request, reply: Callable[[ListGroupsResponse], None]
     ) -> None:
         """Omits the groups of partitions that this node does not coordinate any more, or cannot."""
         states = {state.strip().lower() for state in message.states_filter}
         types = {one.strip().lower() for one in message.types_filter}
+
+        context = request.context
+        sees_all = context.may_in_cluster(ApiKey.LIST_GROUPS, AclOperation.DESCRIBE, is_logged=False)
+
+        def respond(error: ErrorCode, groups: list[ListedGroup]) -> None:
+            reply(_listed(error, groups if sees_all else _visible(context, groups)))
 
         def groups_of(partition: GroupPartition) -> list[ListedGroup]:
             return [
@@ -65,12 +73,12 @@ class GroupAdministration:
                 if (not states or group.group_state.lower() in states) and (not types or group.group_type in types)
             ]
 
-        list_partitions(self._groups.coordinators, groups_of, lambda error, groups: reply(_listed(error, groups)))
+        list_partitions(self._groups.coordinators, groups_of, respond)
 
     def describe(
         self, message: DescribeGroupsRequest, request: Request, reply: Callable[[DescribeGroupsResponse], None]
     ) -> None:
-        operations = GROUP_AUTHORIZED_OPERATIONS if message.include_authorized_operations else OPERATIONS_NOT_ASKED_FOR
+        context = request.context
         tells_absence = request.api_version >= TELLS_ABSENCE_SINCE
         answers: ResponseCollector[DescribedGroup] = ResponseCollector(
             len(message.groups),
@@ -83,11 +91,15 @@ class GroupAdministration:
 
             place = answers.slot(number)
             try:
+                require(context, ApiKey.DESCRIBE_GROUPS, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
                 partition = self._groups.coordinators.get(group_id)
                 group = partition.shard.groups.find(group_id)
             except KafkaError as error:
                 place(of_error(error.code))
                 continue
+            operations = OPERATIONS_NOT_ASKED_FOR
+            if message.include_authorized_operations:
+                operations = context.operations_on(ApiKey.DESCRIBE_GROUPS, ResourceType.GROUP, group_id)
             if group is not None:
                 described = _described(group, operations)
             elif tells_absence:
@@ -95,19 +107,26 @@ class GroupAdministration:
                 sentence = f"Group {group_id} {'is not a classic group' if is_consumer_group else 'not found'}."
                 described = _not_described(group_id, ErrorCode.GROUP_ID_NOT_FOUND, sentence, DEAD)
             else:
-                described = _not_described(group_id, ErrorCode.NONE, state=DEAD)
+                described = replace(
+                    _not_described(group_id, ErrorCode.NONE, state=DEAD), authorized_operations=i32(operations)
+                )
             partition.reply_when_committed(place, of_error)(described)
 
     def delete(
-        self, message: DeleteGroupsRequest, _request: Request, reply: Callable[[DeleteGroupsResponse], None]
+        self, message: DeleteGroupsRequest, request: Request, reply: Callable[[DeleteGroupsResponse], None]
     ) -> None:
         names = list(dict.fromkeys(message.groups_names))
+        denied = denied_names(
+            request.context, ApiKey.DELETE_GROUPS, AclOperation.DELETE, ResourceType.GROUP, map(str, names)
+        )
         answers: ResponseCollector[DeletableGroupResult] = ResponseCollector(
             len(names), lambda results: reply(DeleteGroupsResponse(throttle_time=NO_THROTTLE, results=results))
         )
         by_partition: dict[GroupPartition, list[int]] = defaultdict(list)
         for number, name in enumerate(names):
             try:
+                if name in denied:
+                    raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
                 partition = self._groups.coordinators.get(name)
                 _ = partition.shard
                 by_partition[partition].append(number)
@@ -125,6 +144,18 @@ class GroupAdministration:
                     return _deleted(name, error)
 
                 partition.reply_when_committed(answers.slot(number), of_error)(_deleted(names[number], error_code))
+
+
+def _visible(context: RequestContext, groups: list[ListedGroup]) -> list[ListedGroup]:
+    hidden = denied_names(
+        context,
+        ApiKey.LIST_GROUPS,
+        AclOperation.DESCRIBE,
+        ResourceType.GROUP,
+        [str(group.group_id) for group in groups],
+        is_logged=False,
+    )
+    return [group for group in groups if group.group_id not in hidden]
 
 
 def _groups_of(partition: GroupPartition) -> Iterator[ListedGroup]:

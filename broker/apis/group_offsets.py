@@ -5,11 +5,14 @@ OffsetFetch   7        447  `require_stable`
               8        709  many groups
               9        848  member epochs
               10       848  topic ids
+
+A client fetches offsets of groups and topics that it may describe, and deletes offsets of groups that it may delete and
+of topics that it may read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -26,6 +29,7 @@ from kio.schema.offset_fetch.v10 import response as fetched_by_id
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
+from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
@@ -33,7 +37,8 @@ from ..cluster.metadata_cache import MetadataCache
 from ..coordinators.group_coordinator import GroupCoordinator
 from ..groups.offset_protocol import FetchedOffset, OffsetProtocol
 from ..network.handlers import Handlers
-from ..network.request import Request
+from ..network.request import Request, RequestContext
+from .permissions import denied_names, require
 from .response_collector import ResponseCollector
 
 MANY_GROUPS_SINCE: Final = 8
@@ -41,6 +46,8 @@ MANY_GROUPS_SINCE: Final = 8
 partitions alone, and treats a response without any as a group without committed offsets."""
 FETCH_ERRORS: Final = {ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.NOT_COORDINATOR}
 """Consumers before Kafka 3.9 do not expect the first; the second makes them look up their coordinator again."""
+
+_HIDDEN: Final = FetchedOffset(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 T = TypeVar("T")
 
@@ -63,13 +70,15 @@ class GroupOffsets:
 
     def fetch(self, message: OffsetFetch, request: Request, reply: Callable[[OffsetFetched], None]) -> None:
         if isinstance(message, fetch_by_id.OffsetFetchRequest):
-            self._fetch_by_id(message, reply)
+            self._fetch_by_id(message, request.context, reply)
         else:
-            self._fetch_by_name(message, reply, is_error_of_partitions=request.api_version < MANY_GROUPS_SINCE)
+            is_error_of_partitions = request.api_version < MANY_GROUPS_SINCE
+            self._fetch_by_name(message, request.context, reply, is_error_of_partitions=is_error_of_partitions)
 
     def _fetch_by_name(
         self,
         message: fetch_by_name.OffsetFetchRequest,
+        context: RequestContext,
         reply: Callable[[OffsetFetched], None],
         *,
         is_error_of_partitions: bool,
@@ -84,11 +93,16 @@ class GroupOffsets:
                 return _named_error(group, error, is_error_of_partitions=is_error_of_partitions)
 
             def of_offsets(offsets: OffsetProtocol, group: fetch_by_name.OffsetFetchRequestGroup = group) -> NamedGroup:
-                return self._named_group(offsets, group, require_stable=message.require_stable)
+                return self._named_group(offsets, group, context, require_stable=message.require_stable)
 
-            self._fetch_group(group, of_offsets, of_error, answers.slot(number))
+            self._fetch_group(group, context, of_offsets, of_error, answers.slot(number))
 
-    def _fetch_by_id(self, message: fetch_by_id.OffsetFetchRequest, reply: Callable[[OffsetFetched], None]) -> None:
+    def _fetch_by_id(
+        self,
+        message: fetch_by_id.OffsetFetchRequest,
+        context: RequestContext,
+        reply: Callable[[OffsetFetched], None],
+    ) -> None:
         answers: ResponseCollector[IdentifiedGroup] = ResponseCollector(
             len(message.groups),
             lambda groups: reply(fetched_by_id.OffsetFetchResponse(throttle_time=NO_THROTTLE, groups=groups)),
@@ -103,18 +117,21 @@ class GroupOffsets:
             def of_offsets(
                 offsets: OffsetProtocol, group: fetch_by_id.OffsetFetchRequestGroup = group
             ) -> IdentifiedGroup:
-                return self._identified_group(offsets, group, require_stable=message.require_stable)
+                return self._identified_group(offsets, group, context, require_stable=message.require_stable)
 
-            self._fetch_group(group, of_offsets, of_error, answers.slot(number))
+            self._fetch_group(group, context, of_offsets, of_error, answers.slot(number))
 
     def _fetch_group(
         self,
         group: fetch_by_name.OffsetFetchRequestGroup | fetch_by_id.OffsetFetchRequestGroup,
+        context: RequestContext,
         of_offsets: Callable[[OffsetProtocol], T],
         of_error: Callable[[ErrorCode], T],
         reply: Callable[[T], None],
     ) -> None:
         try:
+            if context.authorizer is not None:
+                require(context, ApiKey.OFFSET_FETCH, AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id)
             partition = self._groups.coordinators.get(group.group_id)
             offsets = partition.shard.offsets
             offsets.check_fetcher(group.group_id, group.member_id, group.member_epoch)
@@ -125,12 +142,23 @@ class GroupOffsets:
             partition.reply_when_committed(reply, lambda error: of_error(FETCH_ERRORS.get(error, error)))(answer)
 
     def _named_group(
-        self, offsets: OffsetProtocol, group: fetch_by_name.OffsetFetchRequestGroup, *, require_stable: bool
+        self,
+        offsets: OffsetProtocol,
+        group: fetch_by_name.OffsetFetchRequestGroup,
+        context: RequestContext,
+        *,
+        require_stable: bool,
     ) -> NamedGroup:
         by_name = self._metadata.image.topics.by_name
         if group.topics is None:
             fetched = offsets.fetch_all(group.group_id, by_name, require_stable=require_stable)
+            if context.authorizer is not None:
+                denied = _hidden_topics(context, fetched)
+                fetched = {name: partitions for name, partitions in fetched.items() if name not in denied}
         else:
+            denied = frozenset()
+            if context.authorizer is not None:
+                denied = _hidden_topics(context, [wanted.name for wanted in group.topics])
             fetched = {
                 wanted.name: {
                     index: offsets.fetch(
@@ -143,7 +171,14 @@ class GroupOffsets:
                     for index in wanted.partition_indexes
                 }
                 for wanted in group.topics
+                if not denied or wanted.name not in denied
             }
+            if denied:
+                fetched |= {
+                    wanted.name: dict.fromkeys(wanted.partition_indexes, _HIDDEN)
+                    for wanted in group.topics
+                    if wanted.name in denied
+                }
         return fetched_by_name.OffsetFetchResponseGroup(
             group_id=group.group_id,
             topics=tuple(_named_topic(name, partitions) for name, partitions in fetched.items()),
@@ -151,23 +186,35 @@ class GroupOffsets:
         )
 
     def _identified_group(
-        self, offsets: OffsetProtocol, group: fetch_by_id.OffsetFetchRequestGroup, *, require_stable: bool
+        self,
+        offsets: OffsetProtocol,
+        group: fetch_by_id.OffsetFetchRequestGroup,
+        context: RequestContext,
+        *,
+        require_stable: bool,
     ) -> IdentifiedGroup:
         topics = self._metadata.image.topics
         fetched: dict[UUID | None, Mapping[int, FetchedOffset]] = {}
         if group.topics is None:
             of_group = offsets.fetch_all(group.group_id, topics.by_name, require_stable=require_stable)
+            denied = frozenset() if context.authorizer is None else _hidden_topics(context, of_group)
             for name, partitions in of_group.items():
                 known = topics.by_name.get(name)
-                if known is not None:
+                if known is not None and name not in denied:
                     fetched[known.topic_id] = partitions
         else:
+            denied = frozenset()
+            if context.authorizer is not None:
+                present = (topics.by_id.get(wanted.topic_id) for wanted in group.topics if wanted.topic_id is not None)
+                denied = _hidden_topics(context, [topic.name for topic in present if topic is not None])
             # As in Apache Kafka, unknown topics come last.
             for wanted in sorted(group.topics, key=lambda topic: topic.topic_id not in topics.by_id):
                 topic = None if wanted.topic_id is None else topics.by_id.get(wanted.topic_id)
                 fetched[wanted.topic_id] = {
                     index: FetchedOffset(ErrorCode.UNKNOWN_TOPIC_ID)
                     if topic is None
+                    else _HIDDEN
+                    if denied and topic.name in denied
                     else offsets.fetch(group.group_id, topic.name, topic.topic_id, index, require_stable=require_stable)
                     for index in wanted.partition_indexes
                 }
@@ -178,15 +225,25 @@ class GroupOffsets:
         )
 
     def delete(
-        self, message: OffsetDeleteRequest, _request: Request, reply: Callable[[OffsetDeleteResponse], None]
+        self, message: OffsetDeleteRequest, request: Request, reply: Callable[[OffsetDeleteResponse], None]
     ) -> None:
         """Raises KafkaError."""
+        context = request.context
+        require(context, ApiKey.OFFSET_DELETE, AclOperation.DELETE, ResourceType.GROUP, message.group_id)
+        denied = denied_names(
+            context,
+            ApiKey.OFFSET_DELETE,
+            AclOperation.READ,
+            ResourceType.TOPIC,
+            [str(topic.name) for topic in message.topics],
+        )
         topics = self._metadata.image.topics
         partition = self._groups.get(message.group_id)
         wanted = [(str(topic.name), int(one.partition_index)) for topic in message.topics for one in topic.partitions]
-        known = [one for one in wanted if topics.partition(*one) is not None]
+        known = [one for one in wanted if one[0] not in denied and topics.partition(*one) is not None]
         with partition.event() as shard:
             errors = dict(zip(known, shard.offsets.delete(message.group_id, known), strict=True))
+        errors |= {one: ErrorCode.TOPIC_AUTHORIZATION_FAILED for one in wanted if one[0] in denied}
         partition.reply_when_committed(reply, _delete_failure)(
             OffsetDeleteResponse(
                 error_code=kio_error(ErrorCode.NONE),
@@ -208,6 +265,11 @@ class GroupOffsets:
                 ),
             )
         )
+
+
+def _hidden_topics(context: RequestContext, names: Iterable[str]) -> Set[str]:
+    """Return the topics whose offsets the client may not see."""
+    return denied_names(context, ApiKey.OFFSET_FETCH, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
 
 
 def _named_topic(name: str, partitions: Mapping[int, FetchedOffset]) -> fetched_by_name.OffsetFetchResponseTopics:

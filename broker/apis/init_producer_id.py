@@ -4,6 +4,9 @@ Without a transactional id every request gets a new producer id with epoch 0, al
 (version 3, KIP-360): nothing depends on the old id. With a transactional id its coordinator answers, see
 `broker/transactions/transaction_shard.py`; versions below 4 do not have PRODUCER_FENCED. Two-phase commit (KIP-939)
 needs versions that Apache Kafka 4.3 does not serve either.
+
+A client must be allowed to write with the transactional id; without one, to write to some topic, or IDEMPOTENT_WRITE in
+the cluster (KIP-679).
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from kio.schema.init_producer_id.v5.response import InitProducerIdResponse
 from kio.schema.types import ProducerId
 from kio.static.primitive import i16
 
+from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.batches import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...protocol.errors import ErrorCode, KafkaError
@@ -24,8 +28,9 @@ from ...protocol.messages import NO_THROTTLE, kio_error
 from ..cluster.producer_ids import ProducerIds
 from ..coordinators.transaction_coordinator import TransactionCoordinator
 from ..network.handlers import Handlers
-from ..network.request import Request
+from ..network.request import Request, RequestContext
 from ..transactions.transaction_shard import NO_PRODUCER, Producer, TransactionShard
+from .permissions import require
 
 FIRST_EPOCH = 0
 FENCED_SINCE = 4
@@ -35,6 +40,7 @@ def register(handlers: Handlers, producer_ids: ProducerIds, transactions: Transa
     def begin(
         message: InitProducerIdRequest, request: Request, reply: Callable[[InitProducerIdResponse], None]
     ) -> None:
+        _check_permission(message, request.context)
         expected = _expected(message)
         if message.transactional_id is None:
             transactions.start(_begin_idempotent(producer_ids, reply))
@@ -65,6 +71,18 @@ async def _begin_idempotent(producer_ids: ProducerIds, reply: Callable[[InitProd
     except asyncio.CancelledError:
         reply(_response(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, NO_PRODUCER))
         raise
+
+
+def _check_permission(message: InitProducerIdRequest, context: RequestContext) -> None:
+    """Raises KafkaError."""
+    api_key = ApiKey.INIT_PRODUCER_ID
+    if message.transactional_id is not None:
+        require(context, api_key, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, message.transactional_id)
+    elif not (
+        context.may_in_cluster(api_key, AclOperation.IDEMPOTENT_WRITE, is_logged=False)
+        or context.may_some(AclOperation.WRITE, ResourceType.TOPIC)
+    ):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 
 def _expected(message: InitProducerIdRequest) -> Producer | None:

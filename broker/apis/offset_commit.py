@@ -1,13 +1,16 @@
 """OffsetCommit 2 to 10: commits offsets of a group.
 
 6 adds leader epochs (KIP-320), 7 static members (KIP-345), 9 member epochs and GROUP_ID_NOT_FOUND, 10 topic ids
-(KIP-848). Some partitions of a request can be committed while others are refused.
+(KIP-848). Some partitions of a request can be committed while others are refused. A client must be allowed to read the
+group and the topics.
 """
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Final
 
+from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.offset_commit import (
@@ -23,6 +26,7 @@ from ..coordinators.group_coordinator import GroupCoordinator
 from ..groups.offset_protocol import Committer, OffsetToCommit
 from ..network.handlers import Handlers
 from ..network.request import Request
+from .permissions import denied_names
 
 KNOWS_GROUP_ERRORS_SINCE: Final = 9
 
@@ -41,9 +45,12 @@ class OffsetCommitHandler:
         # By topic and partition; NONE for those that may be committed, which are in `offsets` in the same order.
         errors: list[list[ErrorCode]] = []
         offsets: list[OffsetToCommit] = []
-        for wanted in message.topics:
-            topic = _topic(self._metadata.image.topics, wanted)
-            errors.append(_check(request.api_version, wanted, topic, offsets))
+        if request.context.authorizer is None:
+            for wanted in message.topics:
+                topic = _topic(self._metadata.image.topics, wanted)
+                errors.append(_check(request.api_version, wanted, topic, offsets))
+        else:
+            errors += self._check_permitted(request, message, offsets)
         if not offsets:
             _respond(request, message, errors)
             return
@@ -61,6 +68,27 @@ class OffsetCommitHandler:
             _respond(request, message, _filled(errors, [failure or outcome for outcome in outcomes]))
 
         partition.reply_when_committed(respond, lambda failure: failure)(ErrorCode.NONE)
+
+    def _check_permitted(
+        self, request: Request, message: OffsetCommitRequest, offsets: list[OffsetToCommit]
+    ) -> list[list[ErrorCode]]:
+        """As `_check`, for all topics, by what the client may do."""
+        context = request.context
+        if not context.may(ApiKey.OFFSET_COMMIT, AclOperation.READ, ResourceType.GROUP, message.group_id):
+            return [[ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(wanted.partitions) for wanted in message.topics]
+        found = [(wanted, _topic(self._metadata.image.topics, wanted)) for wanted in message.topics]
+        names = [name for wanted, topic in found if (name := _name(wanted, topic)) is not None]
+        denied: Set[str] = denied_names(context, ApiKey.OFFSET_COMMIT, AclOperation.READ, ResourceType.TOPIC, names)
+        return [
+            [ErrorCode.TOPIC_AUTHORIZATION_FAILED] * len(wanted.partitions)
+            if _name(wanted, topic) in denied
+            else _check(request.api_version, wanted, topic, offsets)
+            for wanted, topic in found
+        ]
+
+
+def _name(wanted: CommittedTopic, topic: TopicImage | None) -> str | None:
+    return wanted.name if topic is None else topic.name
 
 
 def _topic(topics: TopicsImage, wanted: CommittedTopic) -> TopicImage | None:

@@ -32,7 +32,6 @@ from ..cluster.metadata_cache import MetadataCache
 from ..network.handlers import Handlers
 from ..network.peer_log import PeerLog
 from ..network.request import RequestContext
-from ..security.client_changes import ask_controller
 from . import topic_permissions
 from .metadata import CreateTopics
 
@@ -54,7 +53,7 @@ def register(
 
     async def create(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
         check_time(request.timeout)
-        response = await ask_controller(controller, CREATE_TOPICS, request, context, topic_permissions.create_topics)
+        response = await topic_permissions.create_topics(request, context, partial(controller.submit, CREATE_TOPICS))
         await settled()
         return response
 
@@ -62,15 +61,16 @@ def register(
         if not is_deletion_enabled:
             raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
         check_time(request.timeout)
-        guard = partial(topic_permissions.delete_topics, image=lambda: metadata.image)
-        response = await ask_controller(controller, DELETE_TOPICS, request, context, guard)
+        response = await topic_permissions.delete_topics(
+            request, context, partial(controller.submit, DELETE_TOPICS), metadata.image
+        )
         await settled()
         return response
 
     async def add_partitions(request: CreatePartitionsRequest, context: RequestContext) -> CreatePartitionsResponse:
         check_time(request.timeout)
-        response = await ask_controller(
-            controller, CREATE_PARTITIONS, request, context, topic_permissions.create_partitions
+        response = await topic_permissions.create_partitions(
+            request, context, partial(controller.submit, CREATE_PARTITIONS)
         )
         await settled()
         return response

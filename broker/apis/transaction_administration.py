@@ -2,11 +2,14 @@
 
 ListTransactions 1 adds a minimum duration (KIP-994), 2 an RE2 pattern that the whole transactional id must match
 (KIP-1152). ListTransactions lists the transactions that this node coordinates.
+
+A client sees transactional ids that it may describe, and of their topics those that it may describe.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
 
@@ -24,16 +27,18 @@ from kio.schema.list_transactions.v2.response import TransactionState as ListedT
 from kio.schema.types import ProducerId, TopicName, TransactionalId
 from kio.static.primitive import TZAware, i16, i32, i32Timedelta
 
+from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ..coordinators.transaction_coordinator import TransactionCoordinator, TransactionPartitionState
 from ..network.handlers import Handlers
-from ..network.request import Request
+from ..network.request import Request, RequestContext
 from ..transactions.transaction import NOT_STARTED, Transaction, TransactionPartition
 from ..transactions.transaction_shard import TransactionShard
 from ..transactions.transaction_state import TransactionState
 from .listing import list_partitions
+from .permissions import require
 from .response_collector import ResponseCollector
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -55,12 +60,18 @@ class TransactionAdministration:
     def describe(
         self,
         message: DescribeTransactionsRequest,
-        _request: Request,
+        request: Request,
         reply: Callable[[DescribeTransactionsResponse], None],
     ) -> None:
+        context = request.context
         answers: ResponseCollector[DescribedTransaction] = ResponseCollector(
             len(message.transactional_ids),
-            lambda states: reply(DescribeTransactionsResponse(throttle_time=NO_THROTTLE, transaction_states=states)),
+            lambda states: reply(
+                DescribeTransactionsResponse(
+                    throttle_time=NO_THROTTLE,
+                    transaction_states=tuple(_with_visible_topics(state, context) for state in states),
+                )
+            ),
         )
         for number, transactional_id in enumerate(message.transactional_ids):
 
@@ -74,16 +85,32 @@ class TransactionAdministration:
 
             place = answers.slot(number)
             try:
+                require(
+                    context,
+                    ApiKey.DESCRIBE_TRANSACTIONS,
+                    AclOperation.DESCRIBE,
+                    ResourceType.TRANSACTIONAL_ID,
+                    transactional_id,
+                )
                 self._transactions.ask(transactional_id, describe, place, answer_error)
             except KafkaError as error:
                 place(answer_error(error.code))
 
     def list_all(
-        self, message: ListTransactionsRequest, _request: Request, reply: Callable[[ListTransactionsResponse], None]
+        self, message: ListTransactionsRequest, request: Request, reply: Callable[[ListTransactionsResponse], None]
     ) -> None:
         """Omits the transactions of partitions that this node does not coordinate any more, or cannot. Raises
         KafkaError if the pattern is invalid."""
         wanted = _Filter(message, self._now_ms())
+        context = request.context
+
+        def is_visible(listed: ListedTransaction) -> bool:
+            return context.may(
+                ApiKey.LIST_TRANSACTIONS,
+                AclOperation.DESCRIBE,
+                ResourceType.TRANSACTIONAL_ID,
+                listed.transactional_id,
+            )
 
         def transactions_of(partition: TransactionPartitionState) -> list[ListedTransaction]:
             return [_as_listed(transaction) for transaction in partition.shard if wanted.has(transaction)]
@@ -91,7 +118,7 @@ class TransactionAdministration:
         list_partitions(
             self._transactions.coordinators,
             transactions_of,
-            lambda error, listed: reply(_listed(error, wanted.unknown_states, listed)),
+            lambda error, listed: reply(_listed(error, wanted.unknown_states, list(filter(is_visible, listed)))),
         )
 
 
@@ -149,6 +176,20 @@ def _described(transaction: Transaction, partitions: frozenset[TransactionPartit
         producer_id=ProducerId(transaction.producer_id),
         producer_epoch=i16(transaction.producer_epoch),
         topics=tuple(TopicData(topic=TopicName(topic), partitions=tuple(found)) for topic, found in indexes.items()),
+    )
+
+
+def _with_visible_topics(described: DescribedTransaction, context: RequestContext) -> DescribedTransaction:
+    if context.authorizer is None:
+        return described
+    api_key = ApiKey.DESCRIBE_TRANSACTIONS
+    return replace(
+        described,
+        topics=tuple(
+            one
+            for one in described.topics
+            if context.may(api_key, AclOperation.DESCRIBE, ResourceType.TOPIC, one.topic)
+        ),
     )
 
 

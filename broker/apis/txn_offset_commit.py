@@ -7,12 +7,13 @@
     5        890  the partition of `__consumer_offsets` becomes part of the transaction
 
 The transaction coordinator verifies the transaction first, as for a batch of records. Some partitions of a request can
-be committed while others are refused.
+be committed while others are refused. A client must be allowed to write in the transaction, and to read the group and
+the topics.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Final
 
 from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
@@ -22,6 +23,7 @@ from kio.schema.txn_offset_commit.v5.response import (
     TxnOffsetCommitResponseTopic,
 )
 
+from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.batches import NO_SEQUENCE
 from ...protocol.errors import ErrorCode, KafkaError
@@ -32,7 +34,8 @@ from ..coordinators.group_coordinator import GroupCoordinator, GroupPartition
 from ..coordinators.transaction_verifier import Outcome, Outcomes, TransactionSupport, TransactionVerifier, Writer
 from ..groups.offset_protocol import Committer, OffsetToCommit
 from ..network.handlers import Handlers
-from ..network.request import Request
+from ..network.request import Request, RequestContext
+from .permissions import denied_names, require
 
 FIRST_THAT_KNOWS_LOADING: Final = 2
 FIRST_WITH_ABORTABLE_ERROR: Final = 4
@@ -65,9 +68,16 @@ class TransactionalOffsets:
     def begin(
         self, message: TxnOffsetCommitRequest, request: Request, reply: Callable[[TxnOffsetCommitResponse], None]
     ) -> None:
+        """Raises KafkaError."""
         version = request.api_version
         offsets: list[OffsetToCommit] = []
-        codes = [self._check(topic, offsets) for topic in message.topics]
+        denied = _denied_topics(message, request.context)
+        codes = [
+            [ErrorCode.TOPIC_AUTHORIZATION_FAILED] * len(topic.partitions)
+            if topic.name in denied
+            else self._check(topic, offsets)
+            for topic in message.topics
+        ]
 
         def respond(outcomes: Sequence[ErrorCode]) -> None:
             reply(_response(message, _filled(codes, outcomes), version))
@@ -122,6 +132,17 @@ class TransactionalOffsets:
                 )
             )
         return errors
+
+
+def _denied_topics(message: TxnOffsetCommitRequest, context: RequestContext) -> Set[str]:
+    """Raises KafkaError if the client may not write in the transaction, or not read the group."""
+    if context.authorizer is None:
+        return frozenset()
+    api_key = ApiKey.TXN_OFFSET_COMMIT
+    require(context, api_key, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, str(message.transactional_id))
+    require(context, api_key, AclOperation.READ, ResourceType.GROUP, str(message.group_id))
+    names = [str(topic.name) for topic in message.topics]
+    return denied_names(context, api_key, AclOperation.READ, ResourceType.TOPIC, names)
 
 
 def _commit(

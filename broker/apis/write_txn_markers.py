@@ -5,7 +5,7 @@ writes the marker and completes the pending offset commits. Version 2 adds the t
 the marker's producer epoch is checked.
 
 A connection that is not authenticated as a node may only abort: an administrator ends a hanging transaction that way
-(KIP-664).
+(KIP-664). It must be allowed to alter the cluster, or CLUSTER_ACTION.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from kio.schema.write_txn_markers.v2.response import (
 )
 from kio.static.primitive import i32
 
+from ...protocol.acls import AclOperation
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import kio_error
@@ -63,7 +64,10 @@ class MarkerWriter:
         self, message: WriteTxnMarkersRequest, request: Request, reply: Callable[[WriteTxnMarkersResponse], None]
     ) -> None:
         """Raises KafkaError."""
-        is_by_hand = request.context.node_id is None
+        context = request.context
+        if not context.may_in_cluster(ApiKey.WRITE_TXN_MARKERS, AclOperation.ALTER, is_logged=False):
+            context.require_in_cluster(ApiKey.WRITE_TXN_MARKERS, AclOperation.CLUSTER_ACTION)
+        is_by_hand = context.node_id is None
         if is_by_hand and any(marker.transaction_result for marker in message.markers):
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         wanted = [

@@ -53,6 +53,8 @@ class HeartbeatContext:
 
     client_id: str
     client_host: str
+    may_describe: Callable[[str], bool] | None = None
+    """Whether the client may describe a topic; None where everyone may."""
 
 
 class ConsumerProtocol:
@@ -116,7 +118,7 @@ class ConsumerProtocol:
         group = self._groups.get_consumer(request.group_id)
         group.needs_metadata_refresh = False
         self._expect(group, update.member, has_moved=update.member.current != member.current)
-        self._expressions.refresh_if_due(group, is_new=update.has_new_expression)
+        self._expressions.refresh_if_due(group, is_new=update.has_new_expression, may_describe=context.may_describe)
         is_told = is_joining or _is_full(request) or update.member.current.assigned != member.current.assigned
         return self._response(group, update.member, is_told=is_told)
 

@@ -34,6 +34,8 @@ class ResolveExpressions(Effect):
     expressions: frozenset[str]
     image: MetadataImage = field(repr=False)
     timestamp_ms: int
+    may_describe: Callable[[str], bool] | None = field(default=None, repr=False)
+    """Whether the member may describe a topic that had this resolved; None where everyone may. Not for the thread."""
 
     def matching_topics(self, is_wanted: Callable[[], bool]) -> Mapping[str, tuple[str, ...]]:
         """Topics by expression. `is_wanted` is asked again and again, in the thread of the caller."""
@@ -65,8 +67,13 @@ class ExpressionResolver:
     def on_new_topics(self) -> None:
         self._newest_topics_version = self._topics.image.offset
 
-    def refresh_if_due(self, group: ConsumerGroup, *, is_new: bool) -> None:
-        """After a heartbeat; `is_new` when it brought an expression that no member had."""
+    def refresh_if_due(
+        self, group: ConsumerGroup, *, is_new: bool, may_describe: Callable[[str], bool] | None = None
+    ) -> None:
+        """After a heartbeat; `is_new` when it brought an expression that no member had.
+
+        `may_describe` tells which topics its client may describe: others do not match.
+        """
         expressions = frozenset(group.expression_counts)
         if not expressions or group.id in self._under_way:
             return
@@ -85,7 +92,7 @@ class ExpressionResolver:
             or now_ms > refreshed_ms + self._refresh_interval_ms
         ):
             self._under_way.add(group.id)
-            self._effects.add(ResolveExpressions(group.id, expressions, self._topics.image, now_ms))
+            self._effects.add(ResolveExpressions(group.id, expressions, self._topics.image, now_ms, may_describe))
 
     def on_failed(self, request: ResolveExpressions) -> None:
         """The next heartbeat tries again."""
@@ -103,6 +110,8 @@ class ExpressionResolver:
         for expression, topics in matching.items():
             if expression not in group.expression_counts:
                 continue
+            if request.may_describe is not None:
+                topics = tuple(filter(request.may_describe, topics))
             value = RegularExpressionValue(topics, request.image.offset, request.timestamp_ms)
             known = group.resolved.get(expression)
             old_topics = () if known is None else known.topics

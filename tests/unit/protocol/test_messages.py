@@ -42,6 +42,8 @@ LOSSY = {
     *(("MetadataRequest", version) for version in (8, 9, 10)),
     *(("MetadataResponse", version) for version in (8, 9, 10)),
     *(("OffsetCommitRequest", version) for version in (2, 3, 4)),
+    # An error without a sentence gets one.
+    *(("FindCoordinatorResponse", version) for version in (1, 2, 3)),
 }
 
 

@@ -14,6 +14,7 @@ from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
 from kio.schema.sync_group.v5.request import SyncGroupRequest
 from kio.schema.types import GroupId
 from kio.static.primitive import i32
+from permission_cases import UNRESTRICTED
 
 from penstock.broker.apis.classic_groups import register
 from penstock.broker.network.handlers import Handlers
@@ -28,6 +29,7 @@ SYNC = SyncGroupRequest(
     protocol_name="range",
     assignments=(),
 )
+BEGUN = SimpleNamespace(api_version=5, context=UNRESTRICTED)
 HEARTBEAT = HeartbeatRequest(group_id=GroupId("g"), generation_id=i32(1), member_id="one")
 
 
@@ -56,7 +58,7 @@ def told(api_key: ApiKey, message: object, error: ErrorCode, *, is_partition_the
     handler: Any = handlers.by_reply[api_key]
     answers: list[Any] = []
     try:
-        handler.begin(message, SimpleNamespace(api_version=5), answers.append)
+        handler.begin(message, BEGUN, answers.append)
     except KafkaError as failure:
         answers.append(handler.answer_error(message, failure))
     (answer,) = answers
@@ -91,7 +93,7 @@ def test_leave_group_names_members_as_the_request_does() -> None:
     named = [("", "i1"), ("one", "i2")]
     members = tuple(MemberIdentity(member_id=one, group_instance_id=other, reason=None) for one, other in named)
     answers: list[Any] = []
-    handler.begin(LeaveGroupRequest(group_id=GroupId("g"), members=members), SimpleNamespace(), answers.append)
+    handler.begin(LeaveGroupRequest(group_id=GroupId("g"), members=members), BEGUN, answers.append)
     (answer,) = answers
     assert int(answer.error_code) == 0
     assert [(one.member_id, one.group_instance_id) for one in answer.members] == named

@@ -13,6 +13,7 @@ from kio.schema.offset_fetch.v10 import request as by_id
 from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i8, i32
 from memory_node import World, create_topic, describe, run
+from permission_cases import UNRESTRICTED
 
 from penstock.broker.apis.group_offsets import GroupOffsets
 from penstock.broker.cluster.metadata_cache import MetadataCache
@@ -26,7 +27,7 @@ def answer(version: int) -> Any:
         raise KafkaError(ErrorCode.NOT_COORDINATOR)
 
     groups: Any = SimpleNamespace(coordinators=SimpleNamespace(get=get))
-    request: Any = SimpleNamespace(api_version=version)
+    request: Any = SimpleNamespace(api_version=version, context=UNRESTRICTED)
     topic = OffsetFetchRequestTopics(name=TopicName("t"), partition_indexes=(i32(0), i32(1)))
     group = OffsetFetchRequestGroup(group_id=GroupId("g"), member_id=None, member_epoch=i32(-1), topics=(topic,))
     answers: list[Any] = []

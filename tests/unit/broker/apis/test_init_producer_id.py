@@ -13,6 +13,7 @@ import pytest
 from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
 from kio.schema.types import ProducerId, TransactionalId
 from kio.static.primitive import i16, i32Timedelta
+from permission_cases import UNRESTRICTED
 
 from penstock.broker.apis.init_producer_id import fenced_as_known, register
 from penstock.broker.cluster.producer_ids import ProducerIds
@@ -64,7 +65,7 @@ async def ask(ids: ProducerIds, asked: InitProducerIdRequest) -> Any:
     transactions: Any = SimpleNamespace(start=asyncio.ensure_future, ask=refuse)
     register(handlers, ids, transactions)
     answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    begun: Any = SimpleNamespace(api_version=5)
+    begun: Any = SimpleNamespace(api_version=5, context=UNRESTRICTED)
     handlers.by_reply[ApiKey.INIT_PRODUCER_ID].begin(asked, begun, answered.set_result)
     return await answered
 
@@ -165,7 +166,7 @@ def test_the_timeout_is_what_the_producer_said_to_the_millisecond(timeout_ms: in
         transactions: Any = SimpleNamespace(ask=lambda _id, operation, *_: operation(shard, None))
         register(handlers, ProducerIds(Controller().allocate), transactions)
         asked = replace(request("t"), transaction_timeout=i32Timedelta.parse(timedelta(milliseconds=timeout_ms)))
-        begun: Any = SimpleNamespace(api_version=5)
+        begun: Any = SimpleNamespace(api_version=5, context=UNRESTRICTED)
         handlers.by_reply[ApiKey.INIT_PRODUCER_ID].begin(asked, begun, lambda _: None)
 
     run(ask_coordinator())

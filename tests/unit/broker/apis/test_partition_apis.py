@@ -14,6 +14,7 @@ from kio.schema.offset_for_leader_epoch.v4.request import (
 )
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
+from permission_cases import UNRESTRICTED
 
 from penstock.broker.apis import delete_records, describe_producers, offset_for_leader_epoch
 from penstock.protocol.errors import ErrorCode, KafkaError
@@ -166,7 +167,7 @@ def describe(node: DataNode, *indexes: int, topic: str = "a") -> Any:
     request = DescribeProducersRequest(
         topics=(TopicRequest(name=TopicName(topic), partition_indexes=tuple(i32(index) for index in indexes)),)
     )
-    return describe_producers.describe_producers(node.partitions, request, NOW).topics[0].partitions
+    return describe_producers.describe_producers(node.partitions, request, UNRESTRICTED, NOW).topics[0].partitions
 
 
 def test_producers_of_a_partition_kip_664(node: DataNode) -> None:
