@@ -42,9 +42,9 @@ _IS_FLEXIBLE: Final = {
     for version in range(api.min_version, api.max_version + 1)
 } | {(int(key), OWN_VERSION): True for key in OwnApiKey}
 # librdkafka (2.16 at least) asks for all topics with a null array of one byte and the other three of an array's size in
-# older versions: the flags are read from those, which does no harm, and what follows is left over. Apache Kafka never
-# looks at what is left over of any request.
-_METADATA_SLACK_BYTES: Final = 3
+# older versions: the flags are read from those, which does no harm, and what follows is left over. In changes of
+# SCRAM credentials it writes the empty tags of the request twice. Apache Kafka never looks at what is left over.
+_SLACK_BYTES: Final[Mapping[int, int]] = {ApiKey.METADATA: 3, ApiKey.ALTER_USER_SCRAM_CREDENTIALS: 1}
 
 
 class RequestHeader(NamedTuple):
@@ -101,7 +101,7 @@ def decode_request(
     `target` is a class with more fields than the one that stands for `version`.
     """
     what = f"{APIS[api_key].name} request v{version}"
-    slack = _METADATA_SLACK_BYTES if api_key == ApiKey.METADATA else 0
+    slack = _SLACK_BYTES.get(api_key, 0)
     return _whole(_request_reader(api_key, version, target), buffer, offset, what, slack)  # type: ignore[return-value]
 
 

@@ -29,6 +29,7 @@ from .admin_listeners import (
 from .authorizer_config import load_authorizer
 from .group_config import GroupConfig, load_groups
 from .hidden_values import hide_secrets
+from .initial_credentials import InitialCredential, parse_initial_credentials
 from .listener_config import ListenerConfig, parse_listeners
 from .node_listeners import (
     advertised_listeners,
@@ -41,6 +42,7 @@ from .penstock_keys import (
     BROKER_FAST_FENCING_ENABLE,
     CLUSTER_CERTIFICATE_NAME,
     CLUSTER_ID,
+    CLUSTER_SCRAM_CREDENTIALS,
     CLUSTER_SECRET,
     LOG_DIR_RESERVE_BYTES,
     LOG_LEVEL,
@@ -97,6 +99,8 @@ class NodeConfig:
     node_certificates: NodeCertificates | None
     # Of a new cluster; None when it is to be drawn, or asked of others.
     cluster_id: str | None
+    # Of a new cluster (`cluster.scram.credentials`).
+    initial_credentials: tuple[InitialCredential, ...]
     broker_rack: str | None
 
     # `listeners` without those of the controller, which are `controller_listeners`; see `advertise`.
@@ -271,6 +275,9 @@ def _load(properties: Mapping[str, str], variables: Mapping[str, str]) -> NodeCo
         process_roles=values.strings("process.roles"),
         voters=_voters(values),
         cluster_id=values.text_or_none(CLUSTER_ID) or None,
+        initial_credentials=parse_initial_credentials(
+            CLUSTER_SCRAM_CREDENTIALS, values.text_or_none(CLUSTER_SCRAM_CREDENTIALS) or ""
+        ),
         cluster_secret=(values.text_or_none(CLUSTER_SECRET) or "").encode(),
         node_certificates=_node_certificates(values),
         broker_rack=values.text_or_none("broker.rack"),

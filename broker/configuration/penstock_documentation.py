@@ -10,6 +10,7 @@ from .penstock_keys import (
     BROKER_FAST_FENCING_ENABLE,
     CLUSTER_CERTIFICATE_NAME,
     CLUSTER_ID,
+    CLUSTER_SCRAM_CREDENTIALS,
     CLUSTER_SECRET,
     LOG_DIR_RESERVE_BYTES,
     LOG_LEVEL,
@@ -46,6 +47,11 @@ DOCUMENTATION: Final[Mapping[str, str]] = MappingProxyType(
         CLUSTER_ID: (
             "The id of a new cluster. Several controllers that start with empty disks must all be told the same, as "
             "Apache Kafka's are when their disks are formatted; a controller alone draws one."
+        ),
+        CLUSTER_SCRAM_CREDENTIALS: (
+            "SCRAM credentials that a new cluster begins with, as kafka-storage format --add-scram takes them: "
+            "SCRAM-SHA-256=[name=alice,password=…], several of them separated by blanks. Controllers that start with "
+            "empty disks must all be told the same; afterwards it has no effect."
         ),
         CLUSTER_SECRET: (
             "What nodes of one cluster prove to each other that they know. A node that has neither this nor "

@@ -41,6 +41,7 @@ LOG_LEVELS: Final[Mapping[str, int]] = MappingProxyType(
 CLUSTER_ID: Final = "cluster.id"
 CLUSTER_SECRET: Final = "cluster.secret"
 CLUSTER_CERTIFICATE_NAME: Final = "cluster.certificate.name"
+CLUSTER_SCRAM_CREDENTIALS: Final = "cluster.scram.credentials"
 PENSTOCK_KEYS: Final[Mapping[str, PenstockKey]] = MappingProxyType(
     {
         ADMIN_LISTENERS: PenstockKey("http://127.0.0.1:0", ConfigType.LIST),
@@ -50,6 +51,7 @@ PENSTOCK_KEYS: Final[Mapping[str, PenstockKey]] = MappingProxyType(
         CLUSTER_ID: PenstockKey("", ConfigType.STRING),
         CLUSTER_SECRET: PenstockKey("", ConfigType.PASSWORD),
         CLUSTER_CERTIFICATE_NAME: PenstockKey("", ConfigType.STRING),
+        CLUSTER_SCRAM_CREDENTIALS: PenstockKey("", ConfigType.PASSWORD),
         LOG_DIR_RESERVE_BYTES: PenstockKey("-1", ConfigType.LONG),
         LOG_LEVEL: PenstockKey("INFO", ConfigType.STRING),
         LOG_SCRUB_INTERVAL_MS: PenstockKey("0", ConfigType.LONG),

@@ -10,12 +10,13 @@ from types import MappingProxyType
 from typing import Final
 
 from ...protocol.errors import ConfigError
+from ...protocol.scram import BY_NAME
 from ...quorum.links.rules.peer_proof import MECHANISM as CLUSTER_MECHANISM
 from .jaas import JaasEntry, parse_jaas
 from .listener_keys import ListenerKeys
 
 PLAIN: Final = "PLAIN"
-MECHANISMS: Final = (PLAIN,)
+MECHANISMS: Final = (PLAIN, *BY_NAME)
 _GSSAPI: Final = "GSSAPI"
 _ENABLED_MECHANISMS: Final = "sasl.enabled.mechanisms"
 _JAAS_CONFIG: Final = "sasl.jaas.config"
@@ -27,7 +28,9 @@ _MAX_REAUTH_MS: Final = "connections.max.reauth.ms"
 _OF_LISTENER: Final = (_ENABLED_MECHANISMS, _MAX_RECEIVE_SIZE, _MAX_REAUTH_MS, _CALLBACK_HANDLER)
 _OF_MECHANISM: Final = (_JAAS_CONFIG, _MAX_REAUTH_MS, _CALLBACK_HANDLER, _LOGIN_CALLBACK_HANDLER, _LOGIN_CLASS)
 _SECURITY: Final = "org.apache.kafka.common.security"
-LOGIN_MODULES: Final[Mapping[str, str]] = MappingProxyType({PLAIN: f"{_SECURITY}.plain.PlainLoginModule"})
+LOGIN_MODULES: Final[Mapping[str, str]] = MappingProxyType(
+    {PLAIN: f"{_SECURITY}.plain.PlainLoginModule", **dict.fromkeys(BY_NAME, f"{_SECURITY}.scram.ScramLoginModule")}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,7 @@ from ..apis import (
     partition_reassignments,
     produce,
     sasl_authentication,
+    scram_credentials,
     topics,
     transaction_administration,
     txn_offset_commit,
@@ -120,6 +121,7 @@ def register_handlers(parts: HandlerDependencies) -> Handlers:
     api_versions.register(handlers, parts.metadata)
     metadata.register(handlers, parts.metadata, creation)
     describe_cluster.register(handlers, parts.metadata)
+    scram_credentials.register(handlers, parts.metadata, controller)
     acls.register(handlers, parts.metadata, controller, has_authorizer=config.authorizer is not None)
     describe_quorum.register(handlers, parts.describe_quorum)
     sasl_authentication.register(

@@ -21,6 +21,7 @@ from ..apis import (
     partition_reassignments,
     quorum_operations,
     sasl_authentication,
+    scram_credentials,
     unimplemented,
 )
 from ..apis.describe_quorum import QuorumDescriber
@@ -98,6 +99,7 @@ class ControllerListener:
         describe_configs.register(handlers, metadata, configs, PROCESS_LOGGERS, is_controller=True)
         local = LocalControllerChannel(controller)
         alter_configs.register_for_controllers(handlers, configs, local, PROCESS_LOGGERS, tags)
+        scram_credentials.register(handlers, metadata, local, header_tags=tags)
         acls.register(handlers, metadata, local, has_authorizer=config.authorizer is not None, header_tags=tags)
         partition_reassignments.register(handlers, metadata)
         describe_cluster.register_for_controllers(handlers, metadata, lambda: consensus.leader_id)

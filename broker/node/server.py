@@ -41,7 +41,7 @@ from ..configuration.topic_configs import ConfigResolver
 from ..metrics.metrics import Metrics
 from ..network.handlers import Intercept
 from ..network.own_requests import OwnRequests
-from ..security.rules.sasl_mechanisms import SaslMechanisms
+from ..security.rules.sasl_mechanisms import CredentialSources, SaslMechanisms
 from ..timing.runtime import Runtime
 from .cordons import Cordons
 from .feature_guard import FeatureGuard
@@ -128,7 +128,14 @@ class Node:
         )
         self._publishers.add(self.events)
         self._publishers.add(FeatureGuard(self._fail))
-        self._sasl = SaslMechanisms(config.sasl)
+        self._sasl = SaslMechanisms(
+            config.sasl,
+            CredentialSources(
+                image=lambda: self._metadata.image,
+                random_bytes=self._random_bytes,
+                cluster_secret=config.cluster_secret,
+            ),
+        )
         self._configs.on_change(lambda _old, new: self._sasl.change(new.sasl))
         if not config.is_broker:
             # A broker's follow behind its registration.

@@ -40,6 +40,7 @@ from ..configuration.node_config import DEFAULTS, NodeConfig
 from ..configuration.topic_configs import ConfigResolver
 from ..metrics.metrics import Metrics
 from ..network.request import RequestContext
+from ..security.rules.credential_records import credential_records
 from ..security.rules.sasl_mechanisms import SaslMechanisms
 from ..timing.runtime import Runtime
 
@@ -153,7 +154,11 @@ class VoterLink:
             voter,
             self._publishers,
             config=_controller_config(config),
-            bootstrap=bootstrap_records(cluster_id, min_insync_replicas=config.min_insync_replicas),
+            bootstrap=bootstrap_records(
+                cluster_id,
+                min_insync_replicas=config.min_insync_replicas,
+                credentials=credential_records(config.initial_credentials, self._runtime.random),
+            ),
             random=self._runtime.random,
             loop=self._runtime.loop,
             wall_clock_ms=self._runtime.wall_clock_ms,

@@ -19,6 +19,7 @@ from .isr_changes import alter_partition
 from .partitions import create_partitions
 from .producer_ids import allocate_producer_ids
 from .reassignments import alter_reassignments
+from .scram_credentials import alter_user_scram_credentials
 from .topics import create_topics, delete_topics
 
 RequestT = TypeVar("RequestT")
@@ -61,6 +62,9 @@ UPDATE_FEATURES: Final = ControllerRequest(ApiKey.UPDATE_FEATURES, update_featur
 UNREGISTER_BROKER: Final = ControllerRequest(ApiKey.UNREGISTER_BROKER, unregister_broker)
 CREATE_ACLS: Final = ControllerRequest(ApiKey.CREATE_ACLS, create_acls)
 DELETE_ACLS: Final = ControllerRequest(ApiKey.DELETE_ACLS, delete_acls)
+ALTER_USER_SCRAM_CREDENTIALS: Final = ControllerRequest(
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS, alter_user_scram_credentials
+)
 BROKER_REGISTRATION: Final = ControllerRequest(ApiKey.BROKER_REGISTRATION, register_broker, _broker)
 BROKER_HEARTBEAT: Final = ControllerRequest(ApiKey.BROKER_HEARTBEAT, heartbeat, _broker)
 ALLOCATE_PRODUCER_IDS: Final = ControllerRequest(ApiKey.ALLOCATE_PRODUCER_IDS, allocate_producer_ids, _broker)

@@ -17,7 +17,6 @@ class Capability(StrEnum):
     QUOTAS = "quotas"
     REPLICATION_THROTTLES = "throttled replication"
     SASL = "SASL"
-    SCRAM = "SCRAM credentials"
     SHARE_GROUPS = "share groups"
     STREAMS_GROUPS = "streams groups"
     TIERED_STORAGE = "tiered storage"

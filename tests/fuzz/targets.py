@@ -10,6 +10,7 @@ import tracemalloc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import authentication_targets as authentication
 import protocol_targets as protocol
 import storage_targets as storage
 
@@ -109,6 +110,27 @@ _ALL = (
         name="small-files",
         read=storage.read_small_file,
         seeds=storage.small_file_seeds,
+        base_bytes=64 * KIB,
+        bytes_per_byte=256,
+    ),
+    Target(
+        name="jaas",
+        read=authentication.read_jaas,
+        seeds=authentication.jaas_seeds,
+        base_bytes=64 * KIB,
+        bytes_per_byte=512,
+    ),
+    Target(
+        name="sasl-plain",
+        read=authentication.read_plain,
+        seeds=authentication.plain_seeds,
+        base_bytes=64 * KIB,
+        bytes_per_byte=256,
+    ),
+    Target(
+        name="sasl-scram",
+        read=authentication.read_scram,
+        seeds=authentication.scram_seeds,
         base_bytes=64 * KIB,
         bytes_per_byte=256,
     ),

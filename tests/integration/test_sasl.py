@@ -10,7 +10,13 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import KafkaError as AioKafkaError
 from confluent_kafka import KafkaError, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    NewTopic,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 from kafka import KafkaProducer
 from waiting import wait_for
 
@@ -76,7 +82,8 @@ def sasl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SaslCluster]:
         properties={
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
             "inter.broker.listener.name": "SASL",
-            "sasl.enabled.mechanisms": "PLAIN",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+            "cluster.scram.credentials": "SCRAM-SHA-256=[name=carol,password=first-1]",
             "listener.name.sasl.plain.sasl.jaas.config": JAAS,
             "listener.name.controller.plain.sasl.jaas.config": JAAS,
         },
@@ -102,6 +109,36 @@ def test_clients_authenticate_by_plain_and_nodes_replicate(sasl: SaslCluster) ->
             return {(await consumer.getone()).value for _ in range(2)}
 
     assert asyncio.run(asyncio.wait_for(read(), DEADLINE_S)) == {b"librdkafka", b"kafka-python"}
+
+
+def test_clients_authenticate_by_scram_with_what_clients_have_set(sasl: SaslCluster) -> None:
+    admin = AdminClient(sasl.librdkafka("SCRAM-SHA-256", "carol", "first-1"))
+    admin.create_topics([NewTopic("trains", 1, 3)])["trains"].result(DEADLINE_S)
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192)
+    change = UserScramCredentialUpsertion("dave", info, b"s-2")
+    admin.alter_user_scram_credentials([change])["dave"].result(DEADLINE_S)
+    futures = admin.describe_user_scram_credentials(["dave"])
+    assert isinstance(futures, dict)
+    described = futures["dave"].result(DEADLINE_S)
+    assert [one.iterations for one in described.scram_credential_infos] == [8192]
+
+    def is_served() -> bool:
+        # Other nodes than the one that was asked learn of it with the metadata.
+        producer = Producer(sasl.librdkafka("SCRAM-SHA-512", "dave", "s-2") | {"log_level": 0})
+        producer.produce("trains", b"librdkafka")
+        return producer.flush(5.0) == 0
+
+    wait_for(is_served, "the new user on all nodes")
+    dave = sasl.python("SCRAM-SHA-512", "dave", "s-2")
+    with KafkaProducer(**dave, acks="all") as producer:
+        producer.send("trains", b"kafka-python").get(DEADLINE_S)
+
+    async def send() -> None:
+        async with AIOKafkaProducer(**sasl.python("SCRAM-SHA-256", "carol", "first-1")) as producer:
+            await producer.send_and_wait("trains", b"aiokafka")
+
+    asyncio.run(asyncio.wait_for(send(), DEADLINE_S))
+    assert "first-1" not in sasl.logs()
 
 
 def test_a_wrong_password_is_told_to_every_client_and_not_to_the_log(sasl: SaslCluster) -> None:

@@ -2,17 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hmac
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
+from ....protocol.scram import BY_NAME, ScramMechanism
+from ....quorum.metadata.image import MetadataImage
+from ....quorum.metadata.security_image import ScramUser
 from ...configuration.sasl_config import PLAIN, MechanismConfig, SaslConfig
 from .plain import PlainExchange, PlainUsers
-from .sasl_exchange import BeginExchange
+from .sasl_exchange import BeginExchange, user
+from .scram import ScramExchange, ScramIdentity
+
+_DECOY_KEY_BYTES = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class CredentialSources:
+    """Where mechanisms find what clients must know.
+
+    `random_bytes` is for secrets. `cluster_secret`, the same on all nodes, lets them agree on what a user is shown who
+    has no credential; without it each node draws that for itself.
+    """
+
+    image: Callable[[], MetadataImage]
+    random_bytes: Callable[[int], bytes]
+    cluster_secret: bytes = b""
+
+    @cached_property
+    def decoy_key(self) -> bytes:
+        secret = self.cluster_secret or self.random_bytes(_DECOY_KEY_BYTES)
+        return hmac.digest(secret, b"SCRAM users that do not exist", "sha256")
+
+    def find_scram(self, mechanism: ScramMechanism, name: str, is_token: bool) -> ScramIdentity | None:
+        if is_token:
+            return None
+        credential = self.image().scram_credentials.get(ScramUser(name, mechanism.number))
+        return None if credential is None else ScramIdentity(principal=user(name), credential=credential)
 
 
 class SaslMechanisms:
     """Of the listeners of one node with SASL. An exchange that has begun goes on as it began."""
 
-    def __init__(self, configs: Mapping[str, SaslConfig]) -> None:
+    def __init__(self, configs: Mapping[str, SaslConfig], sources: CredentialSources) -> None:
+        self._sources = sources
         self._configs: Mapping[str, SaslConfig] = {}
         self._mechanisms: dict[str, dict[str, BeginExchange]] = {}
         self.change(configs)
@@ -39,7 +73,10 @@ class SaslMechanisms:
         return 0 if one is None else one.max_reauth_ms
 
     def _make(self, config: MechanismConfig) -> BeginExchange:
-        assert config.mechanism == PLAIN, f"{config.mechanism} is not a mechanism"
-        assert config.jaas is not None, "PLAIN has users"
-        users = PlainUsers(config.jaas.options)
-        return lambda _context: PlainExchange(users)
+        sources = self._sources
+        if config.mechanism == PLAIN:
+            assert config.jaas is not None, "PLAIN has users"
+            users = PlainUsers(config.jaas.options)
+            return lambda _context: PlainExchange(users)
+        mechanism = BY_NAME[config.mechanism]
+        return lambda _context: ScramExchange(mechanism, sources.find_scram, sources.random_bytes, sources.decoy_key)

@@ -260,6 +260,8 @@ def test_what_is_built_is_what_is_told() -> None:
                 ApiKey.UPDATE_FEATURES,
                 ApiKey.UNREGISTER_BROKER,
                 ApiKey.DESCRIBE_PRODUCERS,
+                ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+                ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
                 ApiKey.LIST_CONFIG_RESOURCES,
                 ApiKey.DESCRIBE_TOPIC_PARTITIONS,
             }

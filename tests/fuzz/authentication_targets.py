@@ -1,0 +1,76 @@
+"""What decides who a client is: JAAS values, tokens of PLAIN and SCRAM."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Final
+
+from penstock.broker.configuration.jaas import parse_jaas
+from penstock.broker.security.rules.plain import PlainExchange, PlainUsers
+from penstock.broker.security.rules.sasl_exchange import AuthenticationFailed, Proved
+from penstock.broker.security.rules.scram import ScramExchange, ScramIdentity
+from penstock.protocol.errors import ConfigError
+from penstock.protocol.scram import SCRAM_SHA_256, ScramMechanism
+from penstock.quorum.metadata.security_image import ScramCredential
+
+_SECRET: Final = "never-shown-7"
+_USERS: Final = PlainUsers({"user_alice": "hunter2"})
+# Of no password at all.
+_CREDENTIAL: Final = ScramCredential(salt=b"salt", stored_key=bytes(32), server_key=bytes(32), iterations=4096)
+
+
+def read_jaas(data: bytes) -> None:
+    """A value, which is read or refused with a sentence that does not quote it."""
+    sentence = ""
+    try:
+        parse_jaas("sasl.jaas.config", data.decode("utf-8", "replace"))
+    except ConfigError as error:
+        sentence = str(error)
+    assert _SECRET not in sentence
+
+
+def jaas_seeds() -> list[bytes]:
+    module = b"org.apache.kafka.common.security.plain.PlainLoginModule"
+    return [
+        module + b" required user_alice=\"never-shown-7\" user_bob='x';",
+        module + b' optional // comment\n/* more */ a = "\\"\\101" ;',
+        b"never-shown-7",
+        b'a required b="never-shown-7',
+    ]
+
+
+def read_plain(data: bytes) -> None:
+    """A token, which proves alice only with her password."""
+    reason = ""
+    try:
+        assert PlainExchange(_USERS).step(data).principal == "User:alice"
+        assert data in (b"\0alice\0hunter2", b"alice\0alice\0hunter2")
+    except AuthenticationFailed as failure:
+        reason = failure.reason
+    assert "hunter2" not in reason
+
+
+def plain_seeds() -> list[bytes]:
+    return [b"\0alice\0hunter2", b"alice\0alice\0hunter2", b"\0alice\0wrong", b"\0\0\0", b""]
+
+
+def _find(_mechanism: ScramMechanism, name: str, _is_token: bool) -> ScramIdentity | None:
+    return ScramIdentity(principal=f"User:{name}", credential=_CREDENTIAL) if name == "alice" else None
+
+
+def read_scram(data: bytes) -> None:
+    """Messages, one a line, none of which can prove anything."""
+    exchange = ScramExchange(SCRAM_SHA_256, _find, bytes, b"decoys")
+    with contextlib.suppress(AuthenticationFailed):
+        for message in data.split(b"\n"):
+            assert not isinstance(exchange.step(message), Proved)
+
+
+def scram_seeds() -> list[bytes]:
+    nonce = b"client" + b"A" * 27
+    proof = b"c=biws,r=" + nonce + b",p=" + b"A" * 43 + b"="
+    return [
+        b"n,,n=alice,r=client\n" + proof,
+        b"n,a=alice,n=alice,r=client,tokenauth=true\n" + proof,
+        b"n,,n=a=2Cb=3D,r=client,x=y\n" + proof,
+    ]
