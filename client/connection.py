@@ -17,7 +17,7 @@ from kio.schema.api_versions.v4 import ApiVersionsRequest, ApiVersionsResponse
 from .. import __version__
 from ..protocol.apis import APIS, ApiKey
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
-from ..protocol.messages import Request, Response, decode_response, encode_request, read_response_tags
+from ..protocol.messages import NO_HEADER_TAGS, Request, Response, decode_response, encode_request, read_response_tags
 from ..protocol.own_apis import OwnApiKey, encode_own_request, own_response_body
 from ..protocol.primitives import Buffer
 from ..protocol.versions import class_version
@@ -91,11 +91,17 @@ class Connection:
         return response
 
     async def call_tagged(
-        self, request: Request, *, timeout_ms: int | None = None, client_id: str | None = None
+        self,
+        request: Request,
+        *,
+        timeout_ms: int | None = None,
+        client_id: str | None = None,
+        header_tags: bytes = NO_HEADER_TAGS,
     ) -> tuple[Response, Mapping[int, Buffer]]:
-        """As `call`, with the tagged fields in the header of the response; `client_id` is of this request alone."""
+        """As `call`, with tagged fields in the headers of the request and of the response; `client_id` is of this
+        request alone."""
         version = self.version_for(request)
-        frame = await self._ask(request, version, timeout_ms or self._timeout_ms, client_id)
+        frame = await self._ask(request, version, timeout_ms or self._timeout_ms, client_id, header_tags)
         response = await self._decode(request.__api_key__, version, frame)
         return response, read_response_tags(request.__api_key__, version, frame)
 
@@ -155,12 +161,19 @@ class Connection:
     ) -> None:
         await self.close()
 
-    async def _ask(self, request: Request, version: int, timeout_ms: int, client_id: str | None = None) -> bytes:
+    async def _ask(
+        self,
+        request: Request,
+        version: int,
+        timeout_ms: int,
+        client_id: str | None = None,
+        header_tags: bytes = NO_HEADER_TAGS,
+    ) -> bytes:
         api_key = request.__api_key__
         return await self._exchange(
             _describe(api_key, version),
             lambda correlation_id: encode_request(
-                api_key, version, correlation_id, client_id or self._client_id, request
+                api_key, version, correlation_id, client_id or self._client_id, request, header_tags
             ),
             timeout_ms,
         )

@@ -86,6 +86,14 @@ def decode_header(buffer: Buffer, offset: int = 0) -> RequestHeader:
     return RequestHeader(api_key, version, correlation_id, client_id, position)
 
 
+def read_request_tags(buffer: Buffer) -> Mapping[int, Buffer]:
+    """Return the tagged fields in the header of a frame without its size, whose header was decoded already."""
+    api_key, version, _, client_id_size = _HEADER.unpack_from(buffer, 0)
+    if not _IS_FLEXIBLE.get((api_key, version)):
+        return {}
+    return read_tags(buffer, _HEADER.size + max(client_id_size, 0))[0]
+
+
 def _why_not_served(api_key: int, version: int, correlation_id: int) -> str:
     api = APIS.get(api_key)
     if api is None:
@@ -117,14 +125,21 @@ def encode_response(
     return bytes(out)
 
 
-def encode_request(api_key: int, version: int, correlation_id: int, client_id: str | None, request: Request) -> bytes:
-    """The whole frame with its size, as a client sends it."""
+def encode_request(
+    api_key: int,
+    version: int,
+    correlation_id: int,
+    client_id: str | None,
+    request: Request,
+    header_tags: bytes = NO_HEADER_TAGS,
+) -> bytes:
+    """The whole frame with its size, as a client sends it; headers that have no tagged fields are without them."""
     name = b"" if client_id is None else client_id.encode()
     out = bytearray(
         _REQUEST_START.pack(0, api_key, version, correlation_id, -1 if client_id is None else len(name)) + name
     )
     if request_header_version(api_key, version) == 2:
-        out += NO_HEADER_TAGS
+        out += header_tags
     _request_writer(api_key, version, type(request))(out, request)
     _SIZE.pack_into(out, 0, len(out) - _SIZE.size)
     return bytes(out)

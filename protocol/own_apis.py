@@ -20,6 +20,8 @@ _NO_TAGS: Final = b"\0"
 # Of the tagged fields of a response header, of which Kafka defines none (KIP-482).
 _OUTCOME_TAG: Final = 10_000
 _OUTCOME = Struct(">hq")
+# Of a request header, of which Kafka defines none either.
+_REQUESTER_TAG: Final = 10_001
 
 
 class OwnApiKey(IntEnum):
@@ -68,6 +70,18 @@ class ControllerOutcome(NamedTuple):
 
     error_code: int
     image_offset: int
+
+
+def encode_requester_tags(requester: bytes) -> bytes:
+    """Return the tagged fields of a request header that name the client for whom a node asks
+    (`quorum/permissions/requester.py`)."""
+    return uvarint(1) + uvarint(_REQUESTER_TAG) + uvarint(len(requester)) + requester
+
+
+def requester_of(tags: Mapping[int, Buffer]) -> bytes | None:
+    """Return what names that client, None in the header of a node that asks for itself."""
+    value = tags.get(_REQUESTER_TAG)
+    return None if value is None else bytes(value)
 
 
 def encode_outcome_tags(outcome: ControllerOutcome) -> bytes:

@@ -9,7 +9,8 @@ A request with an enumeration UNKNOWN (0) closes the connection: Apache Kafka ca
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable
-from typing import Final, TypeAlias
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
 
 from kio.schema.create_acls.v3.request import CreateAclsRequest
 from kio.schema.create_acls.v3.response import AclCreationResult, CreateAclsResponse
@@ -23,13 +24,15 @@ from ...protocol.acls import AclOperation
 from ...protocol.apis import ApiKey
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.messages import NO_HEADER_TAGS, NO_THROTTLE, decode_request, encode_response, kio_error
-from ...quorum.decisions.controller_requests import CREATE_ACLS, DELETE_ACLS
+from ...quorum.decisions.controller_requests import CREATE_ACLS, DELETE_ACLS, ControllerRequest
 from ...quorum.metadata.acls import Acl, Pattern
 from ...quorum.permissions.acl_filter import AclFilter
 from ..cluster.controller_channel import ControllerChannel
 from ..cluster.metadata_cache import MetadataCache
+from ..network.dispatch import read_requester
 from ..network.handlers import Handlers, HeaderTags
 from ..network.request import Request
+from ..security.client_changes import Guard, ask_controller, in_cluster
 
 AclsRequest: TypeAlias = DescribeAclsRequest | CreateAclsRequest | DeleteAclsRequest
 AclsResponse: TypeAlias = DescribeAclsResponse | CreateAclsResponse | DeleteAclsResponse
@@ -61,31 +64,31 @@ class AclsHandler:
         message = decode_request(request.api_key, request.api_version, request.body, request.body_offset)
         assert isinstance(message, AclsRequest)
         _check_enumerations(message)
-        context = request.context
-        operation = AclOperation.DESCRIBE if isinstance(message, DescribeAclsRequest) else AclOperation.ALTER
-        try:
-            # A node forwards what its client may do.
-            context.require_in_cluster(ApiKey(request.api_key), operation)
-        except KafkaError as error:
-            self._respond(request, _refused(message, error), error)
-            return None
-        if not self._has_authorizer and context.node_id is None:
+        if not self._has_authorizer and request.context.node_id is None:
             words = _NOT_ASKED if isinstance(message, DescribeAclsRequest) else _NOT_CHANGED
             self._respond(request, _refused(message, KafkaError(ErrorCode.SECURITY_DISABLED, words)))
             return None
-        if isinstance(message, DescribeAclsRequest):
+        if not isinstance(message, DescribeAclsRequest):
+            return self._change(request, message)
+        try:
+            request.context.require_in_cluster(ApiKey.DESCRIBE_ACLS, AclOperation.DESCRIBE)
             self._respond(request, self._describe(message))
-            return None
-        return self._change(request, message)
+        except KafkaError as error:
+            self._respond(request, _refused(message, error), error)
+        return None
 
-    async def _change(self, request: Request, message: CreateAclsRequest | DeleteAclsRequest) -> None:
-        answer: AclsResponse
+    def _change(self, request: Request, message: CreateAclsRequest | DeleteAclsRequest) -> Awaitable[None]:
+        context = request.context
+        if context.node_id is not None:
+            context = replace(context, requester=read_requester(request))
+        guard: Guard[Any, Any] = in_cluster(ApiKey(request.api_key), AclOperation.ALTER)
+        change: ControllerRequest[Any, Any] = CREATE_ACLS if isinstance(message, CreateAclsRequest) else DELETE_ACLS
+        return self._answer(request, message, ask_controller(self._controller, change, message, context, guard))
+
+    async def _answer(self, request: Request, message: AclsRequest, decided: Awaitable[AclsResponse]) -> None:
         failure = None
         try:
-            if isinstance(message, CreateAclsRequest):
-                answer = await self._controller.submit(CREATE_ACLS, message)
-            else:
-                answer = await self._controller.submit(DELETE_ACLS, message)
+            answer = await decided
         except KafkaError as error:
             answer, failure = _refused(message, error), error
         self._respond(request, answer, failure)

@@ -38,7 +38,7 @@ async def create_topics(
     submit: Callable[[CreateTopicsRequest], Awaitable[CreateTopicsResponse]],
 ) -> CreateTopicsResponse:
     """Creates the topics that the client may create; it is told the configs of those it may describe."""
-    if context.authorizer is None or context.node_id is not None:
+    if context.authorizer is None:
         return await submit(request)
     named = Counter(topic.name for topic in request.topics)
     names = [name for name, count in named.items() if count == 1 and name != CLUSTER_METADATA_TOPIC]
@@ -67,20 +67,17 @@ async def delete_topics(
     request: DeleteTopicsRequest,
     context: RequestContext,
     submit: Callable[[DeleteTopicsRequest], Awaitable[DeleteTopicsResponse]],
-    image: MetadataImage,
+    *,
+    image: Callable[[], MetadataImage],
 ) -> DeleteTopicsResponse:
     """Deletes the topics that the client may delete; of one that it may not describe it is told nothing."""
-    if (
-        context.authorizer is None
-        or context.node_id is not None
-        or context.may_in_cluster(ApiKey.DELETE_TOPICS, AclOperation.DELETE, is_logged=False)
-    ):
+    if context.authorizer is None or context.may_in_cluster(ApiKey.DELETE_TOPICS, AclOperation.DELETE, is_logged=False):
         return await submit(request)
     named = Counter((topic.name, topic.topic_id) for topic in request.topics)
     refused: list[DeletableTopicResult] = []
     permitted: list[DeleteTopicState] = []
     for topic in request.topics:
-        refusal = _undeletable(context, topic, image) if named[topic.name, topic.topic_id] == 1 else None
+        refusal = _undeletable(context, topic, image()) if named[topic.name, topic.topic_id] == 1 else None
         if refusal is None:
             permitted.append(topic)
         else:
@@ -99,7 +96,7 @@ async def create_partitions(
     submit: Callable[[CreatePartitionsRequest], Awaitable[CreatePartitionsResponse]],
 ) -> CreatePartitionsResponse:
     """Adds partitions to the topics that the client may alter."""
-    if context.authorizer is None or context.node_id is not None:
+    if context.authorizer is None:
         return await submit(request)
     named = Counter(topic.name for topic in request.topics)
     denied = {

@@ -32,6 +32,7 @@ from ..cluster.metadata_cache import MetadataCache
 from ..network.handlers import Handlers
 from ..network.peer_log import PeerLog
 from ..network.request import RequestContext
+from ..security.client_changes import ask_controller
 from . import topic_permissions
 from .metadata import CreateTopics
 
@@ -53,7 +54,7 @@ def register(
 
     async def create(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
         check_time(request.timeout)
-        response = await topic_permissions.create_topics(request, context, partial(controller.submit, CREATE_TOPICS))
+        response = await ask_controller(controller, CREATE_TOPICS, request, context, topic_permissions.create_topics)
         await settled()
         return response
 
@@ -61,16 +62,15 @@ def register(
         if not is_deletion_enabled:
             raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
         check_time(request.timeout)
-        response = await topic_permissions.delete_topics(
-            request, context, partial(controller.submit, DELETE_TOPICS), metadata.image
-        )
+        guard = partial(topic_permissions.delete_topics, image=lambda: metadata.image)
+        response = await ask_controller(controller, DELETE_TOPICS, request, context, guard)
         await settled()
         return response
 
     async def add_partitions(request: CreatePartitionsRequest, context: RequestContext) -> CreatePartitionsResponse:
         check_time(request.timeout)
-        response = await topic_permissions.create_partitions(
-            request, context, partial(controller.submit, CREATE_PARTITIONS)
+        response = await ask_controller(
+            controller, CREATE_PARTITIONS, request, context, topic_permissions.create_partitions
         )
         await settled()
         return response

@@ -19,13 +19,14 @@ from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 from ...client.connection import Connection
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.ids import NodeId
-from ...protocol.messages import Request, Response
+from ...protocol.messages import NO_HEADER_TAGS, Request, Response
 from ...protocol.no_quorum import NO_QUORUM
-from ...protocol.own_apis import read_outcome
+from ...protocol.own_apis import encode_requester_tags, read_outcome
 from ...quorum.controller.controller import Controller
 from ...quorum.decisions.controller_requests import BROKER_HEARTBEAT, ControllerRequest
 from ...quorum.links.rules.peer_proof import PeerRefused
 from ...quorum.metadata.voters import Voter
+from ...quorum.permissions.requester import PermissionsChangedError, Requester, encode_requester
 from ..configuration.quorum_times import QuorumTimes
 from .metadata_cache import MetadataCache
 from .peer_link import PeerLink, answer_unless
@@ -99,22 +100,36 @@ class RemoteControllerChannel:
         self._turn = asyncio.Lock()
         self._waits: set[asyncio.Timeout] = set()
 
-    async def submit(self, request: ControllerRequest[RequestT, ResponseT], message: RequestT) -> ResponseT:
+    async def submit(
+        self,
+        request: ControllerRequest[RequestT, ResponseT],
+        message: RequestT,
+        *,
+        requester: Requester | None = None,
+    ) -> ResponseT:
         if not is_once(message):
-            return await self._submit(request, message, None)
+            return await self._submit(request, message, requester, None)
         self._request_count += 1
         with self._metadata.watch(f"{self._name}-{self._request_count}") as change:
-            return await self._submit(request, message, change)
+            return await self._submit(request, message, requester, change)
 
     async def _submit(
-        self, request: ControllerRequest[RequestT, ResponseT], message: RequestT, change: WatchedChange | None
+        self,
+        request: ControllerRequest[RequestT, ResponseT],
+        message: RequestT,
+        requester: Requester | None,
+        change: WatchedChange | None,
     ) -> ResponseT:
         controller, name = self._own_controller, "" if change is None else change.name
         was_asked = False
         if controller is not None and controller.is_active:
             try:
                 return await controller.submit(
-                    request.decision, message, name=name, is_of_client=not request.is_for_brokers
+                    request.decision,
+                    message,
+                    name=name,
+                    is_of_client=not request.is_for_brokers,
+                    requester=requester,
                 )
             except KafkaError as error:
                 if error.code is not ErrorCode.NOT_CONTROLLER:
@@ -122,7 +137,7 @@ class RemoteControllerChannel:
                 was_asked = True
         response = await self._call(
             cast(Any, message),
-            partial(_exchange, name=name),
+            partial(_exchange, name=name, requester=requester),
             waits_for_image=not request.is_for_brokers,
             timeout_ms=self._wait_ms(message),
             answer_timeout_ms=self._answer_timeout_ms(request),
@@ -194,7 +209,15 @@ class RemoteControllerChannel:
         answer: tuple[Response | None, int] | None = None
         try:
             async with self._wait(timeout_ms), self._turn:
-                answer = await self._ask_voters(message, exchange, answer_timeout_ms, attempts)
+                try:
+                    answer = await self._ask_voters(message, exchange, answer_timeout_ms, attempts)
+                except _DeniedError as denied:
+                    await self._metadata.wait_for(denied.image_offset)
+                    if attempts.is_answer_lost:
+                        why = "an attempt whose answer was lost may have been allowed what the next one was not"
+                        message_text = f"It is not known whether it was done: {why}."
+                        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, message_text) from None
+                    raise PermissionsChangedError from None
                 if waits_for_image:
                     await self._metadata.wait_for(answer[1])
         except TimeoutError:
@@ -292,6 +315,14 @@ class RemoteControllerChannel:
         return await self._link.connect(voter_id, (voter.host, voter.port), timeout_ms=self._times.request_timeout_ms)
 
 
+class _DeniedError(Exception):
+    """The ACLs of the controller's image, at that offset, do not allow what the client asks for."""
+
+    def __init__(self, image_offset: int) -> None:
+        super().__init__(image_offset)
+        self.image_offset = image_offset
+
+
 class _Attempts:
     """Of one request: why the voters that were asked were of no use, and whether one of them may have done it."""
 
@@ -312,11 +343,20 @@ class _Attempts:
 
 
 async def _exchange(
-    connection: Connection, message: Request, timeout_ms: int, *, name: str
+    connection: Connection, message: Request, timeout_ms: int, *, name: str, requester: Requester | None
 ) -> tuple[Response, int] | None:
-    response, tags = await connection.call_tagged(message, timeout_ms=timeout_ms, client_id=name or None)
+    response, tags = await connection.call_tagged(
+        message,
+        timeout_ms=timeout_ms,
+        client_id=name or None,
+        header_tags=NO_HEADER_TAGS if requester is None else encode_requester_tags(encode_requester(requester)),
+    )
     outcome = read_outcome(tags)
-    return None if outcome.error_code == ErrorCode.NOT_CONTROLLER else (response, outcome.image_offset)
+    if outcome.error_code == ErrorCode.NOT_CONTROLLER:
+        return None
+    if requester is not None and outcome.error_code == PermissionsChangedError.CODE:
+        raise _DeniedError(outcome.image_offset)
+    return response, outcome.image_offset
 
 
 def _is_of_leader(response: DescribeQuorumResponse) -> bool:

@@ -19,11 +19,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Coroutine
+from dataclasses import replace
 from functools import partial
 
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
-from ...protocol.messages import NO_HEADER_TAGS, decode_request, encode_response
-from ...protocol.own_apis import api_name
+from ...protocol.messages import NO_HEADER_TAGS, decode_request, encode_response, read_request_tags
+from ...protocol.own_apis import api_name, requester_of
+from ...quorum.permissions.requester import Requester, decode_requester
 from .handlers import Handlers, Message, MessageHandler, ReplyingHandler
 from .peer_log import PeerLog
 from .request import Request
@@ -82,9 +84,12 @@ class Dispatcher:
             request.close_connection(f"{api_name(request.api_key)} is not served on this listener")
             return
         message = decode_request(request.api_key, request.api_version, request.body, request.body_offset)
+        context = request.context
+        if handler.is_forwarded and context.node_id is not None:
+            context = replace(context, requester=read_requester(request))
         error = None
         try:
-            response = handler.handle(message, request.context)
+            response = handler.handle(message, context)
         except Exception as raised:
             error = self.to_kafka_error(request, raised)
             response = handler.answer_error(message, error)
@@ -162,6 +167,12 @@ class Dispatcher:
     def _close(self, request: Request, reason: str) -> None:
         if request.answer is None:
             request.close_connection(reason)
+
+
+def read_requester(request: Request) -> Requester | None:
+    """Returns the client in whose name a node has sent the request, if any. Raises CorruptData."""
+    told = requester_of(read_request_tags(request.body))
+    return None if told is None else decode_requester(told)
 
 
 def _respond(

@@ -27,6 +27,7 @@ class MessageHandler:
     handle: Callable[[Message, RequestContext], Message | Awaitable[Message]]
     answer_error: Callable[[Message, KafkaError], Message]
     header_tags: HeaderTags | None = None
+    is_forwarded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +80,7 @@ class Handlers:
         answer_error: Callable[[Q, KafkaError], A],
         header_tags: HeaderTags | None = None,
         overlaps: bool = False,
+        is_forwarded: bool = False,
     ) -> None:
         """Serves an API by values of the latest version's classes; `overlaps` as for `add`.
 
@@ -86,10 +88,14 @@ class Handlers:
         error of the whole request: at the top, or repeated for every item asked for. Any other exception is logged and
         reaches it as UNKNOWN_SERVER_ERROR. `header_tags` encodes the tagged fields of the response's header, when the
         response is sent, from the error of the whole request, if any.
+        `is_forwarded`: nodes send it in the name of clients, who are then in the context.
         """
         self._check_new(api_key)
         self._messages[api_key] = MessageHandler(
-            handle=cast(Any, handle), answer_error=cast(Any, answer_error), header_tags=header_tags
+            handle=cast(Any, handle),
+            answer_error=cast(Any, answer_error),
+            header_tags=header_tags,
+            is_forwarded=is_forwarded,
         )
         if overlaps:
             self._overlapping.add(api_key)

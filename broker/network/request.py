@@ -11,6 +11,7 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NodeId
 from ...protocol.throttle_time import read_throttle_time_ms, with_throttle_time
+from ...quorum.permissions.requester import Requester
 from .rules.client_quota import ClientQuota
 from .rules.request_statistics import RequestTimer
 from .rules.sasl_session import SaslSession
@@ -108,6 +109,8 @@ class RequestContext:
     """None where everyone may do everything."""
     quota: ClientQuota | None = field(default=None, repr=False, compare=False)
     """The quotas of the client; None for one without, and for nodes."""
+    requester: Requester | None = None
+    """The client in whose name a node asks."""
 
     def may(
         self,

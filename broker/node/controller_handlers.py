@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
 from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
@@ -17,8 +18,6 @@ from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
 from kio.schema.controller_registration.v0.request import ControllerRegistrationRequest
 from kio.schema.controller_registration.v0.response import ControllerRegistrationResponse
-from kio.schema.delete_topics.v6.request import DeleteTopicsRequest
-from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
 from kio.schema.types import ProducerId
 from kio.static.primitive import i32
 
@@ -41,31 +40,19 @@ from ..apis import (
     unregister_broker,
     update_features,
 )
+from ..cluster.controller_channel import LocalControllerChannel
 from ..cluster.rules.repeated_change import is_once
 from ..network.handlers import Handlers, HeaderTags
 from ..network.request import RequestContext
+from ..security.client_changes import Guard, ask_controller, in_cluster
 from .heartbeat_connections import HeartbeatConnections
 
 RequestT = TypeVar("RequestT")
 ResponseT = TypeVar("ResponseT")
 
 
-Guard: TypeAlias = Callable[
-    [RequestT, RequestContext, Callable[[RequestT], Awaitable[ResponseT]]], Awaitable[ResponseT]
-]
-"""Submits what the client may ask for, and answers the rest. A node passes: it has asked its own authorizer."""
-
-
 def _altering(api_key: ApiKey) -> Guard[Any, Any]:
-    """For clients that may alter the cluster."""
-
-    def guard(
-        message: RequestT, context: RequestContext, submit: Callable[[RequestT], Awaitable[ResponseT]]
-    ) -> Awaitable[ResponseT]:
-        context.require_in_cluster(api_key, AclOperation.ALTER)
-        return submit(message)
-
-    return guard
+    return in_cluster(api_key, AclOperation.ALTER)
 
 
 def outcome_tags(controller: Controller) -> HeaderTags:
@@ -89,6 +76,8 @@ def register(
         answer_error: Callable[[RequestT, KafkaError], ResponseT],
         guard: Guard[RequestT, ResponseT] | None = None,
     ) -> None:
+        """`guard` is of what clients may ask for."""
+
         def handle(message: RequestT, context: RequestContext) -> Awaitable[ResponseT]:
             if request.sender is not None and context.node_id != request.sender(message):
                 raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
@@ -96,23 +85,26 @@ def register(
                 heartbeats.note(NodeId(message.broker_id), context)
             # A broker gives what it forwards a name (`broker/cluster/remote_controller_channel.py`).
             name = context.client_id if context.node_id is not None and is_once(message) else None
-
-            def submit(permitted: RequestT) -> Awaitable[ResponseT]:
+            if context.node_id is not None or guard is None:
                 return controller.submit(
-                    request.decision, permitted, name=name or "", is_of_client=not request.is_for_brokers
+                    request.decision,
+                    message,
+                    name=name or "",
+                    is_of_client=not request.is_for_brokers,
+                    requester=context.requester,
                 )
+            return ask_controller(local, request, message, context, guard)
 
-            return submit(message) if guard is None else guard(message, context, submit)
+        handlers.add_message(
+            request.api_key,
+            handle,
+            answer_error=answer_error,
+            header_tags=header_tags,
+            is_forwarded=guard is not None,
+        )
 
-        handlers.add_message(request.api_key, handle, answer_error=answer_error, header_tags=header_tags)
-
-    def delete_topics(
-        message: DeleteTopicsRequest,
-        context: RequestContext,
-        submit: Callable[[DeleteTopicsRequest], Awaitable[DeleteTopicsResponse]],
-    ) -> Awaitable[DeleteTopicsResponse]:
-        return topic_permissions.delete_topics(message, context, submit, controller.image)
-
+    local = LocalControllerChannel(controller)
+    delete_topics = partial(topic_permissions.delete_topics, image=lambda: controller.image)
     add(requests.CREATE_TOPICS, topics.create_topics_error, topic_permissions.create_topics)
     add(requests.DELETE_TOPICS, topics.delete_topics_error, delete_topics)
     add(requests.CREATE_PARTITIONS, topics.create_partitions_error, topic_permissions.create_partitions)

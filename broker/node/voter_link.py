@@ -398,4 +398,5 @@ def _controller_config(config: NodeConfig) -> ControllerConfig:
         broker_session_timeout_ms=config.broker_session_timeout_ms,
         snapshot_bytes=config.metadata_log_max_record_bytes_between_snapshots,
         snapshot_interval_ms=config.metadata_log_max_snapshot_interval_ms,
+        authorizer=config.authorizer,
     )

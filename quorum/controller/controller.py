@@ -38,6 +38,7 @@ from ..metadata.publishers import Publishers
 from ..metadata.record_codec import encode_entry, encode_record
 from ..metadata.records import DIRECTORY_LOST, AbortTransactionRecord, MetadataRecord
 from ..metadata.snapshot_schedule import SnapshotSchedule
+from ..permissions.requester import Requester
 from ..raft.consensus import (
     CommitPosition,
     Consensus,
@@ -169,6 +170,7 @@ class Controller:
         *,
         name: str = "",
         is_of_client: bool = False,
+        requester: Requester | None = None,
     ) -> ResponseT:
         """Decide, commit, replay, answer: when this returns, publishers have seen the change.
 
@@ -176,13 +178,17 @@ class Controller:
         nothing is answered when the voters have said that this node led when it was asked: without a commit another
         controller may have made the opposite true.
 
+        `requester` is the client that asks, if one does: what its request rests on must be allowed by the ACLs of the
+        image that is decided upon.
+
+        Raises PermissionsChangedError when it is not.
         Raises KafkaError: the decision's own, or NOT_CONTROLLER when this node is not active or stops being so (then
         the change may or may not happen). A caller that stops waiting does not stop the change.
         """
         while self._background_decision is not None:
             await asyncio.shield(self._background_decision)
         try:
-            result, last = await self._decide(decision, request, name)
+            result, last = await self._decide(decision, request, name, requester)
         except KafkaError:
             # It has no commit to wait for. One that was paused may have been replaced, and refuse what holds since.
             if self.is_active:
@@ -224,30 +230,39 @@ class Controller:
             raise self._not_controller() from error
 
     async def _decide(
-        self, decision: Decision[RequestT, ResponseT], request: RequestT, name: str
+        self, decision: Decision[RequestT, ResponseT], request: RequestT, name: str, requester: Requester | None
     ) -> "tuple[ControllerResult[ResponseT], asyncio.Future[CommitPosition] | None]":
         if weight(self._overlay, request) > INLINE_MAX and self.is_active:
             done = self._background_decision = self._loop.create_future()
-            decided = self._loop.create_task(self._decide_in_background(decision, request, name, done))
+            decided = self._loop.create_task(self._decide_in_background(decision, request, name, requester, done))
             decided.add_done_callback(_retrieve)
             return await asyncio.shield(decided)
-        change = self._prepare(decision, request, name)
+        change = self._prepare(decision, request, name, requester)
         return change.result, self._propose_change(change)
 
-    def _prepare(self, decision: Decision[RequestT, ResponseT], request: RequestT, name: str) -> Change[ResponseT]:
+    def _prepare(
+        self, decision: Decision[RequestT, ResponseT], request: RequestT, name: str, requester: Requester | None
+    ) -> Change[ResponseT]:
         if not self.is_active:
             raise self._not_controller()
-        return self._preparation(decision, request, name)()
+        return self._preparation(decision, request, name, requester)()
 
     async def _decide_in_background(
-        self, decision: Decision[RequestT, ResponseT], request: RequestT, name: str, done: "asyncio.Future[None]"
+        self,
+        decision: Decision[RequestT, ResponseT],
+        request: RequestT,
+        name: str,
+        requester: Requester | None,
+        done: "asyncio.Future[None]",
     ) -> "tuple[ControllerResult[ResponseT], asyncio.Future[CommitPosition] | None]":
         """Decides in the executor because it takes long; other requests wait until `done`."""
         try:
             while True:
                 epoch, next_offset = self._claimed_epoch, self._consensus.next_offset
                 try:
-                    change = await self._loop.run_in_executor(None, self._preparation(decision, request, name))
+                    change = await self._loop.run_in_executor(
+                        None, self._preparation(decision, request, name, requester)
+                    )
                 except KafkaError as error:
                     if self._claimed_epoch != epoch:
                         raise self._not_controller() from error
@@ -262,7 +277,7 @@ class Controller:
             done.set_result(None)
 
     def _preparation(
-        self, decision: Decision[RequestT, ResponseT], request: RequestT, name: str
+        self, decision: Decision[RequestT, ResponseT], request: RequestT, name: str, requester: Requester | None
     ) -> Callable[[], Change[ResponseT]]:
         now_ms = self._now_ms()
         context = DecisionContext(
@@ -271,6 +286,8 @@ class Controller:
             config=self._config,
             has_live_session=lambda broker_id: self._sessions.is_live(broker_id, now_ms),
             change=name,
+            wall_ms=self._wall_clock_ms(),
+            requester=requester,
         )
         return partial(
             prepare,
@@ -279,7 +296,7 @@ class Controller:
             request,
             context,
             epoch=self._claimed_epoch or NO_CONTROLLER_EPOCH,
-            timestamp_ms=self._wall_clock_ms(),
+            timestamp_ms=context.wall_ms,
         )
 
     def _propose_change(self, change: Change[ResponseT]) -> "asyncio.Future[CommitPosition] | None":

@@ -20,6 +20,7 @@ from ..metadata.records import (
     MetadataRecord,
     PartitionChangeRecord,
 )
+from ..permissions.requester import check_requester
 from ..raft.consensus import MAX_COMMAND_BYTES
 from .context import ControllerResult, Decision, DecisionContext
 
@@ -50,7 +51,12 @@ def prepare(
     epoch: ControllerEpoch,
     timestamp_ms: int,
 ) -> Change[ResponseT]:
-    """Decide and encode; a decision without records leaves the image as it is. Raises KafkaError as the decision."""
+    """Decide and encode; a decision without records leaves the image as it is.
+
+    Raises PermissionsChangedError when the requester may not ask for it any more, and KafkaError as the decision.
+    """
+    if context.requester is not None:
+        check_requester(image, context.config.authorizer, context.requester)
     result = decision(image, request, context)
     if not result.records:
         return Change(result, (), image)

@@ -11,6 +11,8 @@ from ...protocol.ids import NodeId
 from ..configs.effective import BrokerConfigs
 from ..metadata.image import ConfigResource, ConfigResourceType, MetadataImage
 from ..metadata.records import MetadataRecord
+from ..permissions.requester import Requester
+from ..permissions.ruling import AuthorizerSettings
 
 if TYPE_CHECKING:
     from random import Random
@@ -38,6 +40,7 @@ class ControllerConfig:
       means slower starts, smaller means more writing.
     - `snapshot_interval_ms` (`metadata.log.max.snapshot.interval.ms`): how long new records may be in the log only; 0
       means no limit.
+    - `authorizer`: what holds beside the ACLs; None where everyone may do everything.
     """
 
     node_id: NodeId
@@ -52,6 +55,7 @@ class ControllerConfig:
     broker_session_timeout_ms: int = 9_000
     snapshot_bytes: int = 20 * 1024 * 1024
     snapshot_interval_ms: int = 3_600_000
+    authorizer: AuthorizerSettings | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +66,8 @@ class DecisionContext:
     - `random`: the only source of chance (topic ids, where the placement starts).
     - `has_live_session(broker_id)`: whether the broker was heard within its session.
     - `change`: the name of the request, for the records of what must not be done twice (`records.py`).
+    - `wall_ms`: milliseconds since 1970, by this node's clock.
+    - `requester`: the client that asks, where it matters who asks.
     """
 
     next_offset: int
@@ -69,6 +75,8 @@ class DecisionContext:
     config: ControllerConfig
     has_live_session: Callable[[NodeId], bool]
     change: str = ""
+    wall_ms: int = 0
+    requester: Requester | None = None
 
     def broker_configs(self, image: MetadataImage) -> BrokerConfigs:
         """Return what is said about this node as a broker, from which topics and groups take what they do not say."""

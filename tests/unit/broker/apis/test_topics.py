@@ -28,7 +28,7 @@ def test_topics_are_created_automatically_with_what_the_broker_was_told(wanted: 
     asked: list[Any] = []
 
     class Controller:
-        async def submit(self, _request: Any, message: Any) -> Any:
+        async def submit(self, _request: Any, message: Any, *, requester: object = None) -> Any:  # noqa: ARG002
             asked.extend(message.topics)
             return CreateTopicsResponse(throttle_time=NO_THROTTLE, topics=())
 

@@ -30,7 +30,7 @@ from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import ControllerEpoch, NodeId
 from penstock.protocol.messages import NO_THROTTLE, Request, Response, kio_error
 from penstock.protocol.no_quorum import no_quorum
-from penstock.protocol.own_apis import ControllerOutcome, encode_outcome_tags
+from penstock.protocol.own_apis import ControllerOutcome, encode_outcome_tags, requester_of
 from penstock.protocol.primitives import Buffer, read_tags
 from penstock.quorum.decisions.controller_requests import BROKER_HEARTBEAT, CREATE_TOPICS
 from penstock.quorum.decisions.topics import create_topics
@@ -38,6 +38,7 @@ from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.quorum.metadata.metadata_log import METADATA_TOPIC
 from penstock.quorum.metadata.voters import Voter
+from penstock.quorum.permissions.requester import Permission, PermissionsChangedError, Requester, decode_requester
 from penstock.quorum.raft.consensus import QuorumStatus
 
 TIMES = QuorumTimes(fetch_timeout_ms=2_000, request_timeout_ms=2_000)
@@ -65,6 +66,8 @@ class World:
         self.refusing: set[int] = set()
         self.asked: list[tuple[int, str]] = []
         self.names: set[str | None] = set()
+        self.requesters: list[bytes | None] = []
+        self.outcome = ErrorCode.NONE
         self.on_asked: Callable[[int, Request], Awaitable[None]] | None = None
         self.image_offset = -1
         self.has_outcome = True
@@ -132,12 +135,13 @@ class Connection:
         return cast(Response, answer)
 
     async def call_tagged(
-        self, message: Request, *, timeout_ms: int, client_id: str | None = None
+        self, message: Request, *, timeout_ms: int, client_id: str | None = None, header_tags: bytes
     ) -> tuple[Response, Mapping[int, Buffer]]:
         self._world.names.add(client_id)
+        self._world.requesters.append(requester_of(read_tags(header_tags, 0)[0]))
         response = await self.call(message, timeout_ms=timeout_ms)
         is_leader = self._voter_id == self._world.leader_id
-        code = ErrorCode.NONE if is_leader else ErrorCode.NOT_CONTROLLER
+        code = self._world.outcome if is_leader else ErrorCode.NOT_CONTROLLER
         tags, _ = read_tags(encode_outcome_tags(ControllerOutcome(int(code), self._world.image_offset)), 0)
         return response, tags if self._world.has_outcome else {}
 
@@ -352,5 +356,52 @@ def test_voter_without_a_quorum_describes_it_when_no_other_can() -> None:
         (partition,) = told.topics[0].partitions
         assert partition.error_code == kio_error(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         assert partition.error_message == no_quorum((1, 2, 3), (2, 3))
+
+    run(scenario)
+
+
+CLIENT = Requester("User:alice", "10.0.0.1", (Permission(5, 2, "t"),))
+
+
+def test_a_request_of_a_client_names_it_and_what_it_was_allowed() -> None:
+    async def scenario(world: World) -> None:
+        await world.channel.submit(CREATE_TOPICS, CREATION, requester=CLIENT)
+        await world.channel.submit(CREATE_TOPICS, CREATION)
+        told, nothing = world.requesters
+        assert told is not None
+        assert decode_requester(told) == CLIENT
+        assert nothing is None
+
+    run(scenario)
+
+
+def test_what_the_controller_s_acls_deny_is_denied_once_this_node_has_them() -> None:
+    async def scenario(world: World) -> None:
+        world.outcome, world.image_offset = ErrorCode.CLUSTER_AUTHORIZATION_FAILED, 7
+        asking = asyncio.ensure_future(world.channel.submit(CREATE_TOPICS, CREATION_OF_ONE, requester=CLIENT))
+        await asyncio.sleep(1)
+        assert not asking.done()
+        world.metadata.publish(MetadataDelta(EMPTY_IMAGE), MetadataImage(offset=7))
+        with pytest.raises(PermissionsChangedError):
+            await asking
+        assert world.count("CreateTopicsRequest") == 1
+
+    run(scenario)
+
+
+def test_a_denial_after_an_answer_that_was_lost_leaves_the_outcome_unknown() -> None:
+    async def scenario(world: World) -> None:
+        world.image_offset = 0
+        world.metadata.publish(MetadataDelta(EMPTY_IMAGE), MetadataImage(offset=0))
+
+        async def lose_answer(_voter_id: int, _message: Request) -> None:
+            world.on_asked = None
+            world.outcome = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            raise ConnectionError("lost")
+
+        world.on_asked = lose_answer
+        with pytest.raises(KafkaError, match="not known whether it was done") as failure:
+            await world.channel.submit(BROKER_HEARTBEAT, HEARTBEAT, requester=CLIENT)
+        assert failure.value.code is ErrorCode.REQUEST_TIMED_OUT
 
     run(scenario)

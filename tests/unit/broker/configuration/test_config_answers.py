@@ -38,6 +38,7 @@ from penstock.quorum.decisions.controller_requests import ALTER_CONFIGS, Control
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import MetadataImage
 from penstock.quorum.metadata.records import MetadataRecord, RegisterBrokerRecord, TopicRecord
+from penstock.quorum.permissions.requester import Requester
 
 PROPERTIES = {
     "process.roles": "broker,controller",
@@ -115,7 +116,13 @@ class OneNode:
     def _context(self) -> DecisionContext:
         return DecisionContext(next_offset=0, random=Random(1), config=self.config, has_live_session=lambda _: True)
 
-    async def submit(self, request: ControllerRequest[RequestT, ResponseT], message: RequestT) -> ResponseT:
+    async def submit(
+        self,
+        request: ControllerRequest[RequestT, ResponseT],
+        message: RequestT,
+        *,
+        requester: Requester | None = None,  # noqa: ARG002
+    ) -> ResponseT:
         result = request.decision(self.metadata.image, message, self._context())
         self.commit(*result.records)
         return result.response

@@ -76,7 +76,7 @@ class Controller:
         self._cluster = cluster
         self._view = view
 
-    async def submit(self, _request: object, message: Any) -> Any:
+    async def submit(self, _request: object, message: Any, *, requester: object = None) -> Any:  # noqa: ARG002
         self.asked += 1
         if self.refusals:
             raise self.refusals.pop()

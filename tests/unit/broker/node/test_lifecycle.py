@@ -32,7 +32,7 @@ class Controller:
         self.refusal: KafkaError | None = None
         self.heard = asyncio.Event()
 
-    async def submit(self, request: object, _message: object) -> Any:
+    async def submit(self, request: object, _message: object, *, requester: object = None) -> Any:  # noqa: ARG002
         self.heard.set()
         if self.refusal is not None:
             raise self.refusal
