@@ -30,6 +30,7 @@ from ..cluster.controller_channel import ControllerChannel
 from ..cluster.metadata_cache import MetadataCache
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
+from ..security.client_changes import ask_controller
 
 
 class MatchType(IntEnum):
@@ -47,7 +48,7 @@ def register(handlers: Handlers, metadata: MetadataCache, controller: Controller
         return describe_client_quotas(metadata.image, request)
 
     def alter_here(request: AlterClientQuotasRequest, context: RequestContext) -> Awaitable[AlterClientQuotasResponse]:
-        return alter(request, context, lambda permitted: controller.submit(ALTER_CLIENT_QUOTAS, permitted))
+        return ask_controller(controller, ALTER_CLIENT_QUOTAS, request, context, alter)
 
     handlers.add_message(ApiKey.DESCRIBE_CLIENT_QUOTAS, describe, answer_error=describe_error)
     handlers.add_message(ApiKey.ALTER_CLIENT_QUOTAS, alter_here, answer_error=alter_error)

@@ -33,8 +33,9 @@ from ..network.handlers import Handlers
 from ..network.peer_log import PeerLog
 from ..network.request import RequestContext
 from ..security.client_changes import ask_controller
-from . import topic_permissions
+from . import topic_mutations, topic_permissions
 from .metadata import CreateTopics
+from .topic_mutations import Submit
 
 logger = logging.getLogger(__name__)
 
@@ -48,13 +49,40 @@ def register(
     *,
     settled: Callable[[], Awaitable[None]],
     is_deletion_enabled: bool,
+    default_partition_count: int,
 ) -> None:
     """`settled` waits a short time until this node has applied the metadata to its partitions; `is_deletion_enabled`
-    is `delete.topic.enable`."""
+    is `delete.topic.enable`, `default_partition_count` is `num.partitions`."""
+
+    def create_guard(
+        message: CreateTopicsRequest, context: RequestContext, submit: Submit[CreateTopicsRequest, CreateTopicsResponse]
+    ) -> Awaitable[CreateTopicsResponse]:
+        within_quota = partial(
+            topic_mutations.create_topics,
+            context=context,
+            submit=submit,
+            image=metadata.image,
+            default_partition_count=default_partition_count,
+        )
+        return topic_permissions.create_topics(message, context, within_quota)
+
+    def delete_guard(
+        message: DeleteTopicsRequest, context: RequestContext, submit: Submit[DeleteTopicsRequest, DeleteTopicsResponse]
+    ) -> Awaitable[DeleteTopicsResponse]:
+        within_quota = partial(topic_mutations.delete_topics, context=context, submit=submit, image=metadata.image)
+        return topic_permissions.delete_topics(message, context, within_quota, image=lambda: metadata.image)
+
+    def growth_guard(
+        message: CreatePartitionsRequest,
+        context: RequestContext,
+        submit: Submit[CreatePartitionsRequest, CreatePartitionsResponse],
+    ) -> Awaitable[CreatePartitionsResponse]:
+        within_quota = partial(topic_mutations.create_partitions, context=context, submit=submit, image=metadata.image)
+        return topic_permissions.create_partitions(message, context, within_quota)
 
     async def create(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
         check_time(request.timeout)
-        response = await ask_controller(controller, CREATE_TOPICS, request, context, topic_permissions.create_topics)
+        response = await ask_controller(controller, CREATE_TOPICS, request, context, create_guard)
         await settled()
         return response
 
@@ -62,22 +90,21 @@ def register(
         if not is_deletion_enabled:
             raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
         check_time(request.timeout)
-        guard = partial(topic_permissions.delete_topics, image=lambda: metadata.image)
-        response = await ask_controller(controller, DELETE_TOPICS, request, context, guard)
+        response = await ask_controller(controller, DELETE_TOPICS, request, context, delete_guard)
         await settled()
         return response
 
     async def add_partitions(request: CreatePartitionsRequest, context: RequestContext) -> CreatePartitionsResponse:
         check_time(request.timeout)
-        response = await ask_controller(
-            controller, CREATE_PARTITIONS, request, context, topic_permissions.create_partitions
-        )
+        response = await ask_controller(controller, CREATE_PARTITIONS, request, context, growth_guard)
         await settled()
         return response
 
-    handlers.add_message(ApiKey.CREATE_TOPICS, create, answer_error=create_topics_error)
-    handlers.add_message(ApiKey.DELETE_TOPICS, delete, answer_error=delete_topics_error)
-    handlers.add_message(ApiKey.CREATE_PARTITIONS, add_partitions, answer_error=create_partitions_error)
+    handlers.add_message(ApiKey.CREATE_TOPICS, create, answer_error=create_topics_error, has_version=True)
+    handlers.add_message(ApiKey.DELETE_TOPICS, delete, answer_error=delete_topics_error, has_version=True)
+    handlers.add_message(
+        ApiKey.CREATE_PARTITIONS, add_partitions, answer_error=create_partitions_error, has_version=True
+    )
 
 
 def check_time(timeout: timedelta) -> None:

@@ -87,6 +87,8 @@ class Dispatcher:
         context = request.context
         if handler.is_forwarded and context.node_id is not None:
             context = replace(context, requester=read_requester(request))
+        if handler.has_version:
+            context = replace(context, api_version=request.api_version)
         error = None
         try:
             response = handler.handle(message, context)

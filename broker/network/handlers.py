@@ -28,6 +28,8 @@ class MessageHandler:
     answer_error: Callable[[Message, KafkaError], Message]
     header_tags: HeaderTags | None = None
     is_forwarded: bool = False
+    has_version: bool = False
+    """Whether the context has the version of the request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +83,10 @@ class Handlers:
         header_tags: HeaderTags | None = None,
         overlaps: bool = False,
         is_forwarded: bool = False,
+        has_version: bool = False,
     ) -> None:
-        """Serves an API by values of the latest version's classes; `overlaps` as for `add`.
+        """Serves an API by values of the latest version's classes; `overlaps` as for `add`. With `has_version` the
+        context has the version of the request.
 
         `answer_error` builds the response for a KafkaError that `handle` raised, in the shape that this API has for an
         error of the whole request: at the top, or repeated for every item asked for. Any other exception is logged and
@@ -96,6 +100,7 @@ class Handlers:
             answer_error=cast(Any, answer_error),
             header_tags=header_tags,
             is_forwarded=is_forwarded,
+            has_version=has_version,
         )
         if overlaps:
             self._overlapping.add(api_key)

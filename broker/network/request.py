@@ -20,6 +20,8 @@ _ALL_OPERATIONS: Final = {kind: operation_bits(operations) for kind, operations 
 ANONYMOUS: Final = "User:ANONYMOUS"
 """The principal of a client that has proved nothing."""
 
+LATEST_VERSION: Final = 2**15 - 1
+"""Of a request that this node asks itself."""
 THROTTLED_BY_HANDLERS: Final = frozenset({int(ApiKey.PRODUCE), int(ApiKey.FETCH)})
 """APIs whose handlers ask for the throttle time themselves: it depends on bytes, and decides what they answer."""
 
@@ -107,6 +109,8 @@ class RequestContext:
     """Of all connections of its listener, no two have the same."""
     authorizer: Authorizer | None = None
     """None where everyone may do everything."""
+    api_version: int = LATEST_VERSION
+    """Of the request, for handlers that were registered `has_version`."""
     quota: ClientQuota | None = field(default=None, repr=False, compare=False)
     """The quotas of the client; None for one without, and for nodes."""
     requester: Requester | None = None

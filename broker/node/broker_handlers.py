@@ -151,7 +151,12 @@ def register_handlers(parts: HandlerDependencies) -> Handlers:
     update_features.register(handlers, controller)
     unregister_broker.register(handlers, controller, settled=settled)
     topics.register(
-        handlers, parts.metadata, controller, settled=settled, is_deletion_enabled=config.delete_topic_enable
+        handlers,
+        parts.metadata,
+        controller,
+        settled=settled,
+        is_deletion_enabled=config.delete_topic_enable,
+        default_partition_count=config.num_partitions,
     )
 
     client_quotas.register(handlers, parts.metadata, controller)

@@ -38,7 +38,14 @@ def register_admin_handlers(
 
     handlers = Handlers()
     describe_quorum.register(handlers, describe)
-    topics.register(handlers, metadata, controller, settled=settled, is_deletion_enabled=config.delete_topic_enable)
+    topics.register(
+        handlers,
+        metadata,
+        controller,
+        settled=settled,
+        is_deletion_enabled=config.delete_topic_enable,
+        default_partition_count=config.num_partitions,
+    )
     elect_leaders.register(handlers, controller, settled=settled)
     alter_reassignments.register(handlers, controller)
     partition_reassignments.register(handlers, metadata)

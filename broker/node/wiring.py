@@ -195,6 +195,8 @@ def wire_broker(
     quotas = ClientQuotas(
         sample_count=config.quotas.quota_window_num,
         window_ms=1000 * config.quotas.quota_window_size_seconds,
+        mutation_sample_count=config.quotas.controller_quota_window_num,
+        mutation_window_ms=1000 * config.quotas.controller_quota_window_size_seconds,
         monotonic_ms=runtime.monotonic_ms,
     )
     memory = RequestMemory(config.queued_max_request_bytes)

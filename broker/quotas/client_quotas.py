@@ -19,6 +19,7 @@ from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import MetadataImage
 from ...quorum.metadata.quota_precedence import (
     CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
     AppliedQuota,
@@ -46,9 +47,12 @@ class ClientQuotas:
         *,
         sample_count: int,
         window_ms: int,
+        mutation_sample_count: int = 11,
+        mutation_window_ms: int = 1_000,
         monotonic_ms: Callable[[], int],
     ) -> None:
-        """`quota.window.num`, and `quota.window.size.seconds` in milliseconds."""
+        """`quota.window.num`, and `quota.window.size.seconds` in milliseconds; then `controller.quota.window.num` and
+        `.size.seconds`."""
         self._sample_count = sample_count
         self._window_ms = window_ms
         self._monotonic_ms = monotonic_ms
@@ -59,7 +63,7 @@ class ClientQuotas:
         self.sensors: Mapping[str, RateSensors[QuotaClients]] = {
             key: RateSensors(sample_count=sample_count, window_ms=window_ms)
             for key in (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE, REQUEST_PERCENTAGE)
-        }
+        } | {CONTROLLER_MUTATION_RATE: RateSensors(sample_count=mutation_sample_count, window_ms=mutation_window_ms)}
         """By the keys of quotas."""
 
     @property
@@ -135,16 +139,50 @@ class _Limit:
         return self._sensor
 
 
+class LimitedMutations:
+    """A `MutationQuota`. Kafka: `StrictControllerMutationQuota`, `PermissiveControllerMutationQuota`."""
+
+    __slots__ = ("_limit", "_quotas")
+
+    def __init__(self, quotas: ClientQuotas, limit: _Limit) -> None:
+        self._quotas = quotas
+        self._limit = limit
+
+    def take(self, count: int, *, is_strict: bool) -> int:
+        now_ms = self._quotas.now_ms()
+        sensor = self._limit.sensor
+        throttle_time_ms = sensor.bucket.throttle_time_ms(sensor.bound, now_ms)
+        if not throttle_time_ms or not is_strict:
+            sensor.record(count, now_ms)
+            sensor.bucket.take(count, sensor.bound, now_ms)
+            throttle_time_ms = 0 if is_strict else sensor.bucket.throttle_time_ms(sensor.bound, now_ms)
+        if throttle_time_ms:
+            sensor.note_throttle(throttle_time_ms, now_ms)
+        return throttle_time_ms
+
+    def give_back(self, count: int) -> None:
+        now_ms = self._quotas.now_ms()
+        sensor = self._limit.sensor
+        sensor.record(-count, now_ms)
+        sensor.bucket.take(-count, sensor.bound, now_ms)
+
+    def throttle_time_ms(self) -> int:
+        sensor = self._limit.sensor
+        return sensor.bucket.throttle_time_ms(sensor.bound, self._quotas.now_ms())
+
+
 class LimitedClient:
     """The quotas of one user with one client id: a `ClientQuota` of its connections."""
 
-    __slots__ = ("_fetch", "_produce", "_quotas", "_request", "fetch_bytes_max")
+    __slots__ = ("_fetch", "_produce", "_quotas", "_request", "fetch_bytes_max", "mutations")
 
     def __init__(self, quotas: ClientQuotas, applied: Mapping[str, AppliedQuota | None]) -> None:
         self._quotas = quotas
         self._produce = self._limit(PRODUCER_BYTE_RATE, applied[PRODUCER_BYTE_RATE])
         self._fetch = self._limit(CONSUMER_BYTE_RATE, applied[CONSUMER_BYTE_RATE])
         self._request = self._limit(REQUEST_PERCENTAGE, applied[REQUEST_PERCENTAGE])
+        mutations = self._limit(CONTROLLER_MUTATION_RATE, applied[CONTROLLER_MUTATION_RATE])
+        self.mutations = None if mutations is None else LimitedMutations(quotas, mutations)
         fetch = applied[CONSUMER_BYTE_RATE]
         self.fetch_bytes_max = UNLIMITED_BYTES if fetch is None else quotas.fetch_bytes_max(fetch.bound)
 

@@ -24,8 +24,16 @@ BYTE_RATE: Final = _of_quota("byte-rate", "Produce|Fetch", "Bytes a second of th
 REQUEST_TIME: Final = _of_quota(
     "request-time", "Request", "Percent of a second that the event loop worked for those that share a quota."
 )
+MUTATION_RATE: Final = _of_quota(
+    "mutation-rate", "ControllerMutation", "Partitions a second that those who share a quota created and deleted."
+)
+TOKENS: Final = _of_quota(
+    "tokens",
+    "ControllerMutation",
+    "Partitions that those who share a quota may create or delete at once; negative while they must wait.",
+)
 THROTTLE_TIME: Final = _of_quota(
     "throttle-time",
-    "Produce|Fetch|Request",
+    "Produce|Fetch|Request|ControllerMutation",
     "Average of the throttle times of the last minute, in milliseconds; 0 without any.",
 )

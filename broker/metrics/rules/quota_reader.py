@@ -8,13 +8,14 @@ from typing import Final
 
 from ....quorum.metadata.quota_precedence import (
     CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
     QuotaClients,
 )
 from ...timing.rules.rate_sensors import RateSensors
 from . import quota_metrics as metrics
-from .metric import Reading
+from .metric import Metric, Reading
 from .readings import Readings
 
 SENSORS_MAX: Final = 1000
@@ -23,6 +24,7 @@ RESOURCES: Final = {
     PRODUCER_BYTE_RATE: ("Produce", metrics.BYTE_RATE),
     CONSUMER_BYTE_RATE: ("Fetch", metrics.BYTE_RATE),
     REQUEST_PERCENTAGE: ("Request", metrics.REQUEST_TIME),
+    CONTROLLER_MUTATION_RATE: ("ControllerMutation", metrics.MUTATION_RATE),
 }
 
 
@@ -34,14 +36,18 @@ class QuotaReader:
 
     def __call__(self) -> Readings:
         now_ms = self._monotonic_ms()
-        rates: dict[object, list[tuple[tuple[str, ...], float]]] = {metrics.BYTE_RATE: [], metrics.REQUEST_TIME: []}
+        rates: dict[Metric, list[tuple[tuple[str, ...], float]]] = {metric: [] for _, metric in RESOURCES.values()}
         throttles: list[tuple[tuple[str, ...], float]] = []
+        tokens: list[tuple[tuple[str, ...], float]] = []
         for key, (resource, metric) in RESOURCES.items():
             for clients, sensor in islice(self._sensors[key], SENSORS_MAX):
                 labels = (resource, clients.user, clients.client_id)
                 rates[metric].append((labels, sensor.rate(now_ms)))
                 throttles.append((labels, sensor.average_throttle_ms(now_ms)))
+                if key == CONTROLLER_MUTATION_RATE:
+                    tokens.append((labels, sensor.bucket.tokens(sensor.bound, now_ms)))
             yield None
-        yield Reading(metrics.BYTE_RATE, rates[metrics.BYTE_RATE])
-        yield Reading(metrics.REQUEST_TIME, rates[metrics.REQUEST_TIME])
+        for metric, samples in rates.items():
+            yield Reading(metric, samples)
+        yield Reading(metrics.TOKENS, tokens)
         yield Reading(metrics.THROTTLE_TIME, throttles)

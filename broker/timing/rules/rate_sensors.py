@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator
 from typing import Final, Generic, TypeVar
 
 from .sampled_rate import SampledRate
+from .token_bucket import TokenBucket
 
 K = TypeVar("K", bound=Hashable)
 
@@ -23,10 +24,12 @@ used least recently is dropped. Apache Kafka has no such bound."""
 class RateSensor:
     """One rate and its bound, in values a second."""
 
-    __slots__ = ("_rate", "_throttles", "bound", "is_dropped", "last_used_ms")
+    __slots__ = ("_rate", "_throttles", "bound", "bucket", "is_dropped", "last_used_ms")
 
-    def __init__(self, rate: SampledRate, bound: float, now_ms: int) -> None:
+    def __init__(self, rate: SampledRate, bucket: TokenBucket, bound: float, now_ms: int) -> None:
         self._rate = rate
+        self.bucket = bucket
+        """For quotas that are of tokens."""
         self.bound = bound
         self.last_used_ms = now_ms
         self.is_dropped = False
@@ -66,6 +69,7 @@ class RateSensors(Generic[K]):
     """The sensors of one kind of quota."""
 
     def __init__(self, *, sample_count: int, window_ms: int, sensors_max: int = SENSORS_MAX) -> None:
+        """The number of samples, and how long each is; a bucket holds as much as comes in all of them."""
         self._sample_count = sample_count
         self._window_ms = window_ms
         self._sensors_max = sensors_max
@@ -93,7 +97,8 @@ class RateSensors(Generic[K]):
             times = sorted(sensor.last_used_ms for sensor in self._sensors.values())
             self._drop_unused_since(times[len(times) // 2])
         rate = SampledRate(sample_count=self._sample_count, window_ms=self._window_ms)
-        made = self._sensors[key] = RateSensor(rate, bound, now_ms)
+        bucket = TokenBucket(burst_ms=self._sample_count * self._window_ms)
+        made = self._sensors[key] = RateSensor(rate, bucket, bound, now_ms)
         return made
 
     def _drop_unused_since(self, last_used_ms: int) -> None:

@@ -12,10 +12,8 @@ least: a client that begins to send may send at once what its quota allows in th
 from __future__ import annotations
 
 from collections import deque
-from typing import Final
 
-THROTTLE_MS_MAX: Final = 2**31 - 1
-"""The field of a response has no more."""
+from .token_bucket import THROTTLE_MS_MAX
 
 
 class SampledRate:

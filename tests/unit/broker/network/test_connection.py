@@ -510,6 +510,10 @@ class Quota:
     def fetch_bytes_max(self) -> int:
         return 1 << 30
 
+    @property
+    def mutations(self) -> None:
+        return None
+
     def on_handled(self, elapsed_s: float) -> None:
         self.handled_s.append(elapsed_s)
 

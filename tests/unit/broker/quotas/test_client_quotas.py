@@ -11,7 +11,12 @@ from penstock.broker.network.request import RequestContext
 from penstock.broker.network.rules.connection_rates import ConnectionRates
 from penstock.broker.quotas.client_quotas import UNLIMITED_BYTES, ClientQuotas, LimitedClient
 from penstock.protocol.ids import NodeId
-from penstock.quorum.metadata.quota_precedence import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
+from penstock.quorum.metadata.quota_precedence import (
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+)
 from penstock.quorum.metadata.security_image import QuotaEntity
 
 ALICE: QuotaEntity = (("user", "alice"),)
@@ -171,3 +176,28 @@ def test_a_client_without_an_id_has_the_quota_of_its_user(client_id: str | None)
     broker = Broker({ALICE: {PRODUCER_BYTE_RATE: 100.0}, APP: {PRODUCER_BYTE_RATE: 1.0}})
     assert broker.quotas.find(replace(CONTEXT, client_id=client_id)) is not None
     assert broker.quotas.find(replace(CONTEXT, principal="User:bob", client_id=client_id)) is None
+
+
+def test_a_strict_quota_of_changes_gives_until_it_is_exhausted() -> None:
+    """KIP-599: eleven seconds' worth at once, and one request may take more than is left."""
+    broker = Broker({ALICE: {CONTROLLER_MUTATION_RATE: 1.0}})
+    mutations = broker.client().mutations
+    assert mutations is not None
+    assert [mutations.take(count, is_strict=True) for count in (10, 5)] == [0, 0]
+    assert mutations.take(1, is_strict=True) == 4000
+    assert mutations.take(1, is_strict=True) == 4000
+    broker.now_ms = 4000
+    assert mutations.throttle_time_ms() == 0
+    assert mutations.take(3, is_strict=True) == 0
+    mutations.give_back(3)
+    assert mutations.throttle_time_ms() == 0
+
+
+def test_a_quota_that_is_not_strict_gives_always_and_has_the_client_wait() -> None:
+    mutations = Broker({ALICE: {CONTROLLER_MUTATION_RATE: 1.0}}).client().mutations
+    assert mutations is not None
+    assert [mutations.take(count, is_strict=False) for count in (11, 5, 1)] == [0, 5000, 6000]
+
+
+def test_a_client_without_a_quota_of_changes_has_none() -> None:
+    assert Broker({ALICE: {PRODUCER_BYTE_RATE: 1.0}}).client().mutations is None

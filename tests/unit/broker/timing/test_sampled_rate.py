@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.broker.timing.rules.sampled_rate import THROTTLE_MS_MAX, SampledRate
+from penstock.broker.timing.rules.sampled_rate import SampledRate
+from penstock.broker.timing.rules.token_bucket import THROTTLE_MS_MAX
 
 NUM, WINDOW_MS = 11, 1000
 
