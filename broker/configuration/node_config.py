@@ -16,6 +16,7 @@ from typing import Final
 from ...protocol.errors import ConfigError
 from ...protocol.ids import NodeId
 from ...quorum.configs.table import topic_configs
+from ...quorum.decisions.delegation_tokens import DelegationTokenConfig
 from ...quorum.links.rules.node_certificates import NodeCertificates
 from ...quorum.metadata.voters import Voter, parse_voters
 from ...quorum.permissions.ruling import AuthorizerSettings
@@ -58,6 +59,7 @@ from .quota_config import QuotaConfig, load_quotas
 from .sasl_config import SaslConfig
 from .tier_config import TierConfig, load_tier
 from .tls_config import CLIENT_AUTH, KEYSTORE_LOCATION, TlsConfig
+from .token_config import load_tokens
 from .transaction_config import TransactionConfig, load_transactions
 
 # What a node without any property is: all roles, seen from this machine only, its data beside where it was started.
@@ -119,6 +121,8 @@ class NodeConfig:
 
     # `authorizer.class.name`, `super.users`, `allow.everyone.if.no.acl.found`; None: everyone may do everything.
     authorizer: AuthorizerSettings | None
+    # None without `delegation.token.secret.key`.
+    delegation_tokens: DelegationTokenConfig | None
 
     # See `penstock_keys`.
     admin_listeners: tuple[AdminListener, ...]
@@ -290,6 +294,7 @@ def _load(properties: Mapping[str, str], variables: Mapping[str, str]) -> NodeCo
         authorizer=load_authorizer(values),
         sasl=sasl_of_listeners(values, all_listeners, inter_broker_name),
         failed_authentication_delay_ms=values.integer("connection.failed.authentication.delay.ms"),
+        delegation_tokens=load_tokens(values),
         admin_listeners=parse_admin_listeners(ADMIN_LISTENERS, values.strings(ADMIN_LISTENERS)),
         admin_advertised_listeners=parse_admin_listeners(
             ADMIN_ADVERTISED_LISTENERS, values.strings(ADMIN_ADVERTISED_LISTENERS)

@@ -96,6 +96,8 @@ class RequestContext:
     """Name and version as told in ApiVersions (KIP-511)."""
     principal: str = ANONYMOUS
     """As "type:name"."""
+    is_token_authenticated: bool = False
+    """Whether that was proved by a delegation token."""
     peer_certificate: Mapping[str, Any] | None = None
     """What the peer has shown and TLS has verified, as Python's `ssl` tells it."""
     node_id: NodeId | None = None

@@ -22,6 +22,7 @@ from ..apis import (
     client_quotas,
     client_telemetry,
     consumer_groups,
+    delegation_tokens,
     delete_records,
     describe_cluster,
     describe_configs,
@@ -123,6 +124,7 @@ def register_handlers(parts: HandlerDependencies) -> Handlers:
     describe_cluster.register(handlers, parts.metadata)
     scram_credentials.register(handlers, parts.metadata, controller)
     acls.register(handlers, parts.metadata, controller, has_authorizer=config.authorizer is not None)
+    delegation_tokens.register(handlers, parts.metadata, controller, config.delegation_tokens)
     describe_quorum.register(handlers, parts.describe_quorum)
     sasl_authentication.register(
         handlers,

@@ -34,6 +34,7 @@ from ..apis import (
     alter_configs,
     alter_reassignments,
     client_quotas,
+    delegation_tokens,
     elect_leaders,
     topic_permissions,
     topics,
@@ -118,6 +119,9 @@ def register(
     add(requests.ALTER_CLIENT_QUOTAS, client_quotas.alter_error, client_quotas.alter)
     add(requests.UPDATE_FEATURES, update_features.error_response, _altering(ApiKey.UPDATE_FEATURES))
     add(requests.UNREGISTER_BROKER, unregister_broker.error_response, _altering(ApiKey.UNREGISTER_BROKER))
+    add(requests.CREATE_TOKEN, delegation_tokens.create_error, delegation_tokens.create_permitted)
+    add(requests.RENEW_TOKEN, delegation_tokens.renew_error, delegation_tokens.of_client)
+    add(requests.EXPIRE_TOKEN, delegation_tokens.expire_error, delegation_tokens.of_client)
     add(requests.BROKER_REGISTRATION, _registration_error)
     add(requests.BROKER_HEARTBEAT, _heartbeat_error)
     add(requests.ALLOCATE_PRODUCER_IDS, _producer_ids_error)

@@ -16,9 +16,11 @@ from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 from ...protocol.errors import ConfigError, KafkaError
 from ...protocol.ids import NodeId
 from ...quorum.controller.controller import Controller
-from ...quorum.controller.periodic_elections import PeriodicElections
+from ...quorum.controller.periodic_decisions import PeriodicDecisions
 from ...quorum.decisions.bootstrap import bootstrap_records
-from ...quorum.decisions.context import ControllerConfig
+from ...quorum.decisions.context import ControllerConfig, Decision
+from ...quorum.decisions.delegation_tokens import remove_expired_tokens
+from ...quorum.decisions.periodic_elections import balance_leaders, elect_where_unclean
 from ...quorum.fencing.broker_outages import BrokerOutages
 from ...quorum.fencing.fast_fencing import FastFencing
 from ...quorum.links.rules.peer_proof import PeerHello
@@ -208,15 +210,9 @@ class VoterLink:
                 f"The metadata in {config.metadata_log_dir} is of cluster {found}, but the log directories belong to "
                 f"cluster {cluster_id}."
             )
-        upkeep = PeriodicElections(
-            controller,
-            balance_interval_ms=(
-                config.leader_imbalance_check_interval_ms if config.auto_leader_rebalance_enable else None
-            ),
-            unclean_interval_ms=config.unclean_leader_election_interval_ms,
-        )
+        upkeep = PeriodicDecisions(controller, _intervals_ms(config))
         self._begin("sessions of brokers", controller.watch_sessions)
-        self._begin("elections of leaders", upkeep.run)
+        self._begin("periodic decisions", upkeep.run)
         if config.controller_listeners:
             self._begin("registration of the controller", lambda: self._register(ports))
         return ports
@@ -384,6 +380,16 @@ class VoterLink:
             self._runtime.fail(f"The controller's task '{name}' ended by an unexpected error, see the log.")
 
 
+def _intervals_ms(config: NodeConfig) -> Mapping[Decision[None, bool], int]:
+    """How often the active controller decides what."""
+    intervals: dict[Decision[None, bool], int] = {elect_where_unclean: config.unclean_leader_election_interval_ms}
+    if config.auto_leader_rebalance_enable:
+        intervals[balance_leaders] = config.leader_imbalance_check_interval_ms
+    if config.delegation_tokens is not None:
+        intervals[remove_expired_tokens] = config.delegation_tokens.check_interval_ms
+    return intervals
+
+
 def _controller_config(config: NodeConfig) -> ControllerConfig:
     return ControllerConfig(
         node_id=config.node_id,
@@ -399,4 +405,5 @@ def _controller_config(config: NodeConfig) -> ControllerConfig:
         snapshot_bytes=config.metadata_log_max_record_bytes_between_snapshots,
         snapshot_interval_ms=config.metadata_log_max_snapshot_interval_ms,
         authorizer=config.authorizer,
+        delegation_tokens=config.delegation_tokens,
     )

@@ -17,9 +17,8 @@ from ..network.request import Authorizer, RequestContext
 RequestT = TypeVar("RequestT")
 ResponseT = TypeVar("ResponseT")
 
-Guard: TypeAlias = Callable[
-    [RequestT, RequestContext, Callable[[RequestT], Awaitable[ResponseT]]], Awaitable[ResponseT]
-]
+Submit: TypeAlias = Callable[[RequestT], Awaitable[ResponseT]]
+Guard: TypeAlias = Callable[[RequestT, RequestContext, Submit[RequestT, ResponseT]], Awaitable[ResponseT]]
 """Submits what the client may ask for, at most once, and answers the rest."""
 
 ATTEMPTS: Final = 5

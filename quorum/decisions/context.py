@@ -17,6 +17,8 @@ from ..permissions.ruling import AuthorizerSettings
 if TYPE_CHECKING:
     from random import Random
 
+    from .delegation_tokens import DelegationTokenConfig
+
 RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
 ResponseT_co = TypeVar("ResponseT_co", covariant=True)
 
@@ -40,6 +42,7 @@ class ControllerConfig:
       means slower starts, smaller means more writing.
     - `snapshot_interval_ms` (`metadata.log.max.snapshot.interval.ms`): how long new records may be in the log only; 0
       means no limit.
+    - `delegation_tokens`: None where there are no delegation tokens.
     - `authorizer`: what holds beside the ACLs; None where everyone may do everything.
     """
 
@@ -56,6 +59,7 @@ class ControllerConfig:
     snapshot_bytes: int = 20 * 1024 * 1024
     snapshot_interval_ms: int = 3_600_000
     authorizer: AuthorizerSettings | None = None
+    delegation_tokens: "DelegationTokenConfig | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from .client_quotas import alter_client_quotas
 from .configs import alter_configs, incremental_alter_configs
 from .context import Decision
 from .controllers import register_controller
+from .delegation_tokens import create_token, expire_token, renew_token
 from .directories import assign_replicas_to_dirs
 from .elections import elect_leaders
 from .features import update_features
@@ -65,6 +66,9 @@ DELETE_ACLS: Final = ControllerRequest(ApiKey.DELETE_ACLS, delete_acls)
 ALTER_USER_SCRAM_CREDENTIALS: Final = ControllerRequest(
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS, alter_user_scram_credentials
 )
+CREATE_TOKEN: Final = ControllerRequest(ApiKey.CREATE_DELEGATION_TOKEN, create_token)
+RENEW_TOKEN: Final = ControllerRequest(ApiKey.RENEW_DELEGATION_TOKEN, renew_token)
+EXPIRE_TOKEN: Final = ControllerRequest(ApiKey.EXPIRE_DELEGATION_TOKEN, expire_token)
 BROKER_REGISTRATION: Final = ControllerRequest(ApiKey.BROKER_REGISTRATION, register_broker, _broker)
 BROKER_HEARTBEAT: Final = ControllerRequest(ApiKey.BROKER_HEARTBEAT, heartbeat, _broker)
 ALLOCATE_PRODUCER_IDS: Final = ControllerRequest(ApiKey.ALLOCATE_PRODUCER_IDS, allocate_producer_ids, _broker)

@@ -46,7 +46,10 @@ class AuthorizedNode:
         )
 
     async def ask(self, message: Any, principal: str = ALICE) -> Any:
-        return await self._own.ask(message, self.client(principal))
+        return await self.ask_as(message, self.client(principal))
+
+    async def ask_as(self, message: Any, context: RequestContext) -> Any:
+        return await self._own.ask(message, context)
 
     async def allow(
         self,

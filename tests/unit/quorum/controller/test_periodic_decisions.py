@@ -9,8 +9,9 @@ from waiting import loop_until
 
 from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from penstock.quorum.controller.controller import Controller
-from penstock.quorum.controller.periodic_elections import PeriodicElections
+from penstock.quorum.controller.periodic_decisions import PeriodicDecisions
 from penstock.quorum.decisions.context import ControllerResult
+from penstock.quorum.decisions.periodic_elections import balance_leaders, elect_where_unclean
 from penstock.quorum.metadata.image import ConfigResourceType
 from penstock.quorum.metadata.records import (
     NO_LEADER,
@@ -57,7 +58,7 @@ async def test_preferred_replicas_get_their_leaderships_back_without_being_asked
     puppet.elect(NodeId(2))
     puppet.hear(*IMBALANCED)
     activate(puppet)
-    upkeep = PeriodicElections(controller, balance_interval_ms=5, unclean_interval_ms=5)
+    upkeep = PeriodicDecisions(controller, {elect_where_unclean: 5, balance_leaders: 5})
     duty = asyncio.ensure_future(upkeep.run())
 
     def has_its_leadership_back() -> bool:
@@ -97,7 +98,7 @@ async def test_unclean_elections_are_counted(puppet: Puppet, controller: Control
     puppet.hear(*LEADERLESS)
     activate(puppet)
     assert controller.unclean_election_count == 0
-    upkeep = PeriodicElections(controller, balance_interval_ms=60_000, unclean_interval_ms=5)
+    upkeep = PeriodicDecisions(controller, {elect_where_unclean: 5})
     duty = asyncio.ensure_future(upkeep.run())
 
     def has_a_leader() -> bool:
