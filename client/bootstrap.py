@@ -1,19 +1,26 @@
 """How commands reach a cluster: the options they share, and sentences for what goes wrong on the way."""
 
+from __future__ import annotations
+
+import asyncio
 import functools
 import os
 import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Concatenate, Final, ParamSpec, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import click
 from confluent_kafka import KafkaError, KafkaException
 
+from ..protocol.errors import ConfigError
 from .addresses import Address, parse_addresses
 from .assignments import parse_assignments
+from .client_login import librdkafka_login, sasl_login, tls_context
+from .command_config import BOOTSTRAP_SERVERS, load_client_properties
+from .command_config import ENVIRONMENT_VARIABLE as CONFIG_ENVIRONMENT_VARIABLE
 from .quorum_probe import Probed, probe
 
 # Not PENSTOCK_…: such variables are properties of a node.
@@ -26,6 +33,9 @@ _SILENT: Final = frozenset(
     {KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._MSG_TIMED_OUT}
 )
 
+if TYPE_CHECKING:
+    from .connection import Connection
+
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -36,43 +46,50 @@ class Bootstrap:
 
     addresses: tuple[Address, ...]
     timeout_s: float = DEFAULT_TIMEOUT_S
-    # librdkafka's own properties, as -X gives them.
-    properties: Mapping[str, str]
+    # In librdkafka's names, as -X and --command-config give them. Passwords are among them.
+    properties: Mapping[str, str] = field(repr=False)
 
     def __str__(self) -> str:
         return ",".join(str(address) for address in self.addresses)
 
-    def client_config(self, **defaults: str | float) -> dict[str, str | int | float | bool]:
-        """librdkafka's configuration; in the names of `defaults` underscores are dots. What -X set wins."""
+    @property
+    def security_protocol(self) -> str:
+        return self.properties.get("security.protocol", "plaintext").lower()
+
+    def client_config(self, **defaults: str | float) -> dict[str, Any]:
+        """librdkafka's configuration; in the names of `defaults` underscores are dots. What -X set wins.
+
+        Raises ClickException when a token cannot be read.
+        """
         return {
             "bootstrap.servers": str(self),
             "client.id": "penstock-terminal",
             **{name.replace("_", "."): value for name, value in defaults.items()},
-            **self.properties,
+            **librdkafka_login(self.properties),
         }
 
     def tls(self) -> ssl.SSLContext | None:
-        """What -X says of TLS, for what is asked without librdkafka. Raises ClickException."""
-        if self.properties.get("security.protocol", "plaintext").lower() != "ssl":
-            return None
-        certificate = self.properties.get("ssl.certificate.location")
-        try:
-            context = ssl.create_default_context(cafile=self.properties.get("ssl.ca.location"))
-            if certificate is not None:
-                context.load_cert_chain(
-                    certificate,
-                    self.properties.get("ssl.key.location"),
-                    # Without any, OpenSSL would ask for it on the terminal.
-                    password=self.properties.get("ssl.key.password", ""),
-                )
-        except (OSError, ValueError) as error:
-            raise click.ClickException(f"The certificates that -X names cannot be used: {error}.") from error
-        if self.properties.get("ssl.endpoint.identification.algorithm") == "none":
-            context.check_hostname = False
-        if self.properties.get("enable.ssl.certificate.verification") == "false":
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        return context
+        """What was set of TLS, for what is asked without librdkafka. Raises ClickException."""
+        return tls_context(self.properties) if self.security_protocol in ("ssl", "sasl_ssl") else None
+
+    async def connect(self, host: str, port: int) -> Connection:
+        """A connection on which this client has proved who it is.
+
+        Raises ClickException, KafkaError, CorruptData or OSError.
+        """
+        # Most commands ask with librdkafka alone.
+        from .connection import connect
+        from .sasl_login import authenticate
+
+        login = sasl_login(self.properties) if self.security_protocol.startswith("sasl") else None
+        connection = await connect(host, port, timeout_ms=int(self.timeout_s * 1000), tls=self.tls())
+        if login is not None:
+            try:
+                await authenticate(connection, login)
+            except BaseException:
+                await connection.close()
+                raise
+        return connection
 
     def check_reachable(self, *, needs_quorum: bool = True) -> None:
         """Raises ClickException when no address takes a connection, or the cluster has no quorum, or speaks TLS and -X
@@ -98,15 +115,36 @@ class Bootstrap:
         """The sentence, when no node of the cluster reaches a majority of the quorum's voters."""
         return self._probe().no_quorum
 
+    def _login_failure(self) -> str | None:
+        """Why a broker does not take the login: Kafka's client tries it again until the time is over."""
+        if not self.security_protocol.startswith("sasl"):
+            return None
+        from ..protocol.errors import CorruptData
+        from ..protocol.errors import KafkaError as BrokerError
+
+        async def log_in() -> None:
+            async with await self.connect(self.addresses[0].host, self.addresses[0].port):
+                return
+
+        try:
+            asyncio.run(log_in())
+        except BrokerError as error:
+            return f"{str(error).removeprefix(f'{error.code.name}: ').rstrip('.')} ({error.code.name})."
+        except (OSError, CorruptData, click.ClickException):
+            # What the client said of it is as good.
+            return None
+        return None
+
     def _probe(self) -> Probed:
-        protocol = self.properties.get("security.protocol", "plaintext").lower()
         try:
             tls = self.tls()
         except click.ClickException:
             # Kafka's client takes more than Python does, and has a sentence for what it does not take.
             return probe(self.addresses, timeout_s=self.timeout_s, tls=None, asks=False)
         # Behind SASL nothing is answered before it.
-        return probe(self.addresses, timeout_s=self.timeout_s, tls=tls, asks=protocol in ("plaintext", "ssl"))
+        return probe(
+            self.addresses, timeout_s=self.timeout_s, tls=tls, asks=self.security_protocol in ("plaintext", "ssl")
+        )
 
     @contextmanager
     def sentences(self) -> Iterator[None]:
@@ -124,6 +162,8 @@ class Bootstrap:
         code = error.code()
         if code in _SILENT and (sentence := self.no_quorum()) is not None:
             return f"{sentence}."
+        if code in _SILENT and (sentence := self._login_failure()) is not None:
+            return sentence
         if code in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN):
             return f"{self} took the connection but gave no answer as a Kafka broker within {self.timeout_s:g} s."
         if code == KafkaError._INVALID_ARG:
@@ -164,16 +204,34 @@ def bootstrap_options(command: Callable[Concatenate[Bootstrap, _P], _R]) -> Call
         metavar="KEY=VALUE",
         multiple=True,
         callback=parse_assignments,
-        help="A property of the Kafka client (librdkafka); may be repeated.",
+        help="A property of the client, by Kafka's or librdkafka's name; may be repeated. Not for passwords.",
+    )
+    @click.option(
+        "--command-config",
+        "command_config_path",
+        metavar="FILE",
+        envvar=CONFIG_ENVIRONMENT_VARIABLE,
+        show_envvar=True,
+        help="A file of such properties; -X goes over it.",
     )
     @functools.wraps(command)
     def with_bootstrap(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         addresses = kwargs.pop("addresses")
         timeout_s = kwargs.pop("timeout_s")
-        properties = kwargs.pop("properties")
+        assignments = kwargs.pop("properties")
+        command_config_path = kwargs.pop("command_config_path")
         assert isinstance(addresses, tuple)
         assert isinstance(timeout_s, float)
-        assert isinstance(properties, dict)
+        assert isinstance(assignments, dict)
+        assert command_config_path is None or isinstance(command_config_path, str)
+        try:
+            properties = load_client_properties(command_config_path, assignments, environment=os.environ)
+            told = properties.pop(BOOTSTRAP_SERVERS, None)
+            source = click.get_current_context().get_parameter_source("addresses")
+            if told is not None and source is click.core.ParameterSource.DEFAULT:
+                addresses = parse_addresses(told)
+        except (ConfigError, ValueError) as error:
+            raise click.UsageError(str(error)) from error
         bootstrap = Bootstrap(addresses=addresses, timeout_s=timeout_s, properties=properties)
         with bootstrap.sentences():
             return command(bootstrap, *args, **kwargs)

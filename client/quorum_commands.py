@@ -18,7 +18,6 @@ from ..protocol.no_quorum import find_no_quorum
 from .addresses import Address
 from .bootstrap import Bootstrap, bootstrap_options
 from .clock import now_ms
-from .connection import connect
 from .operating.admin_options import admin_options, json_option
 from .terminal import print_json, print_table, say
 from .units import format_age, format_bytes
@@ -152,8 +151,7 @@ async def _ask_one(bootstrap: Bootstrap, address: Address) -> QuorumState:
     question = DescribeQuorumRequest(
         topics=(TopicData(topic_name=TopicName(METADATA_TOPIC), partitions=(PartitionData(partition_index=i32(0)),)),)
     )
-    timeout_ms = int(bootstrap.timeout_s * 1000)
-    async with await connect(address.host, address.port, timeout_ms=timeout_ms, tls=bootstrap.tls()) as connection:
+    async with await bootstrap.connect(address.host, address.port) as connection:
         answer = await connection.call(question)
     assert isinstance(answer, DescribeQuorumResponse)
     state = answer.topics[0].partitions[0] if answer.topics else None

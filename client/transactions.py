@@ -19,7 +19,7 @@ from kio.static.primitive import i8, i16, i32, i64
 
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from .bootstrap import Bootstrap
-from .connection import Connection, connect
+from .connection import Connection
 
 NOT_OPEN: Final = -1
 _TRANSACTION: Final = 1
@@ -252,7 +252,7 @@ async def open_cluster(bootstrap: Bootstrap) -> AsyncIterator[Cluster]:
 
 
 async def _connect(bootstrap: Bootstrap, host: str, port: int) -> Connection:
-    return await connect(host, port, timeout_ms=int(bootstrap.timeout_s * 1000), tls=bootstrap.tls())
+    return await bootstrap.connect(host, port)
 
 
 def _check(error_code: int, message: str | None = None) -> None:

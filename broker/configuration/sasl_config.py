@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import Final
 
 from ...protocol.errors import ConfigError
+from ...protocol.jaas import JaasEntry, parse_jaas
 from ...protocol.scram import BY_NAME
 from ...quorum.links.rules.peer_proof import MECHANISM as CLUSTER_MECHANISM
-from .jaas import JaasEntry, parse_jaas
 from .listener_keys import ListenerKeys
 
 PLAIN: Final = "PLAIN"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from typing import Final
 
-from penstock.broker.configuration.jaas import parse_jaas
 from penstock.broker.security.rules.plain import PlainExchange, PlainUsers
 from penstock.broker.security.rules.sasl_exchange import AuthenticationFailed, Proved
 from penstock.broker.security.rules.scram import ScramExchange, ScramIdentity
 from penstock.protocol.errors import ConfigError
+from penstock.protocol.jaas import parse_jaas
 from penstock.protocol.scram import SCRAM_SHA_256, ScramMechanism
 from penstock.quorum.metadata.security_image import ScramCredential
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import KafkaError as AioKafkaError
+from click.testing import CliRunner, Result
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import (
     AdminClient,
@@ -20,6 +22,7 @@ from confluent_kafka.admin import (
 from kafka import KafkaProducer
 from waiting import wait_for
 
+from penstock import cli
 from penstock.local.cluster import LocalCluster
 from penstock.local.local_node import LocalNode
 from penstock.local.ports import find_free
@@ -139,6 +142,26 @@ def test_clients_authenticate_by_scram_with_what_clients_have_set(sasl: SaslClus
 
     asyncio.run(asyncio.wait_for(send(), DEADLINE_S))
     assert "first-1" not in sasl.logs()
+
+
+def test_commands_authenticate_by_a_file_of_properties(sasl: SaslCluster, tmp_path: Path) -> None:
+    def run(password: str, *arguments: str) -> Result:
+        """With librdkafka and with a connection of our own."""
+        escaped = password.replace('"', '\\\\"')
+        path = tmp_path / "client.properties"
+        path.write_text(
+            f"bootstrap.servers={sasl.bootstrap}\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+            "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \\\n"
+            f'  username="alice" password="{escaped}";\n'
+        )
+        return CliRunner().invoke(cli.main, [*arguments, "--command-config", str(path)], prog_name="penstock")
+
+    for arguments in (("topic", "create", "commands"), ("transactions", "list"), ("quorum", "status")):
+        allowed, refused = run(PASSWORD, *arguments), run("guess-78", *arguments, "--timeout", "2")
+        assert allowed.exit_code == 0, allowed.output
+        assert refused.exit_code == 1
+        assert "Authentication failed: Invalid username or password" in refused.output
+    assert "guess-78" not in sasl.logs()
 
 
 def test_a_wrong_password_is_told_to_every_client_and_not_to_the_log(sasl: SaslCluster) -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.broker.configuration.jaas import parse_jaas
 from penstock.protocol.errors import ConfigError
+from penstock.protocol.jaas import parse_jaas
 
 KEY = "listener.name.a.plain.sasl.jaas.config"
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
