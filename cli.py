@@ -50,6 +50,14 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
     "transactions": _Subcommand(
         ".client.transaction_commands", "transactions", "List, describe and abort transactions, and find hanging ones."
     ),
+    "user": _Subcommand(".client.security.user_commands", "user", "Add, list and delete users with passwords (SCRAM)."),
+    "acl": _Subcommand(".client.security.acl_commands", "acl", "Add, list and remove ACLs: who may do what."),
+    "quota": _Subcommand(
+        ".client.security.quota_commands", "quota", "Set, list and remove quotas of users, client ids and addresses."
+    ),
+    "token": _Subcommand(
+        ".client.security.token_commands", "token", "Create, list, renew and expire delegation tokens."
+    ),
     "produce": _Subcommand(".client.produce_command", "produce", "Send lines as records."),
     "consume": _Subcommand(".client.consume_command", "consume", "Print records."),
     "quorum": _Subgroup(

@@ -82,7 +82,7 @@ def complete(words: str, position: int) -> list[str]:
 
 
 def test_commands_and_options_are_completed() -> None:
-    assert complete("penstock to", 1) == ["topic"]
+    assert complete("penstock to", 1) == ["topic", "token"]
     assert complete("penstock topic de", 2) == ["delete", "describe"]
     assert complete("penstock consume some-topic --fo", 3) == ["--follow", "--format"]
 

@@ -1,0 +1,1 @@
+"""Who may do what, and how much of it, as the terminal sees and changes it: users, ACLs, quotas, delegation tokens."""
