@@ -189,7 +189,13 @@ class _Authenticator:
             end_s = None if lifetime_ms is None else self._parts.loop.time() + lifetime_ms / 1000
             session.prove(outcome.principal, end_s)
         request.set_context(
-            replace(request.context, principal=outcome.principal, node_id=outcome.node_id, exchange=None)
+            replace(
+                request.context,
+                principal=outcome.principal,
+                is_token_authenticated=outcome.is_by_token,
+                node_id=outcome.node_id,
+                exchange=None,
+            )
         )
         if request.api_version == NO_VERSION:
             request.respond(_sized(outcome.token))

@@ -133,7 +133,9 @@ class Node:
             CredentialSources(
                 image=lambda: self._metadata.image,
                 random_bytes=self._random_bytes,
+                wall_clock_ms=wall_clock_ms,
                 cluster_secret=config.cluster_secret,
+                tokens=config.delegation_tokens,
             ),
         )
         self._configs.on_change(lambda _old, new: self._sasl.change(new.sasl))

@@ -22,6 +22,8 @@ class Proved:
     """The last one, for the client."""
     node_id: NodeId | None = None
     """Of a node of this cluster."""
+    is_by_token: bool = False
+    """By a delegation token (KIP-48)."""
     expiry_ms: int | None = None
     """When what it showed ends to be valid, in wall-clock time; None: never."""
 

@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
+import base64
 import hmac
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
-from ....protocol.scram import BY_NAME, ScramMechanism
+from ....protocol.scram import BY_NAME, ITERATIONS_MIN, ScramMechanism
+from ....quorum.decisions.delegation_tokens import DelegationTokenConfig, hmac_of, is_expired
 from ....quorum.metadata.image import MetadataImage
-from ....quorum.metadata.security_image import ScramUser
+from ....quorum.metadata.security_image import ScramCredential, ScramUser
 from ...configuration.sasl_config import PLAIN, MechanismConfig, SaslConfig
 from .plain import PlainExchange, PlainUsers
 from .sasl_exchange import BeginExchange, user
 from .scram import ScramExchange, ScramIdentity
 
 _DECOY_KEY_BYTES = 32
+_KNOWN_TOKENS = 1_000
+"""A credential of each of them takes some milliseconds to compute."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CredentialSources:
     """Where mechanisms find what clients must know.
 
-    `random_bytes` is for secrets. `cluster_secret`, the same on all nodes, lets them agree on what a user is shown who
-    has no credential; without it each node draws that for itself.
+    `random_bytes` is for secrets; `tokens` is None where there are no delegation tokens. `cluster_secret`, the same on
+    all nodes, lets them agree on what a user is shown who has no credential; without it each node draws that for
+    itself.
     """
 
     image: Callable[[], MetadataImage]
     random_bytes: Callable[[int], bytes]
+    wall_clock_ms: Callable[[], int]
     cluster_secret: bytes = b""
+    tokens: DelegationTokenConfig | None = None
 
     @cached_property
     def decoy_key(self) -> bytes:
@@ -37,9 +44,37 @@ class CredentialSources:
 
     def find_scram(self, mechanism: ScramMechanism, name: str, is_token: bool) -> ScramIdentity | None:
         if is_token:
-            return None
+            return self._find_token(mechanism, name)
         credential = self.image().scram_credentials.get(ScramUser(name, mechanism.number))
         return None if credential is None else ScramIdentity(principal=user(name), credential=credential)
+
+    def _find_token(self, mechanism: ScramMechanism, token_id: str) -> ScramIdentity | None:
+        config, token = self.tokens, self.image().delegation_tokens.get(token_id)
+        if config is None or token is None or is_expired(token, self.wall_clock_ms()):
+            return None
+        return ScramIdentity(
+            principal=token.owner,
+            credential=token_credential(mechanism, config.secret_key, token_id),
+            is_by_token=True,
+            expiry_ms=min(token.expiration_timestamp_ms, token.max_timestamp_ms),
+        )
+
+
+@lru_cache(_KNOWN_TOKENS)
+def token_credential(mechanism: ScramMechanism, secret_key: bytes, token_id: str) -> ScramCredential:
+    """What a server keeps of the password of a token, which is the base64 form of its HMAC.
+
+    The same on all nodes. Kafka: `DelegationTokenManager.prepareScramCredentials`.
+    """
+    password = base64.b64encode(hmac_of(secret_key, token_id)).decode()
+    salt = hmac.digest(secret_key, f"salt of {mechanism.name} for {token_id}".encode(), "sha256")
+    salted = mechanism.salted_password(password, salt, ITERATIONS_MIN)
+    return ScramCredential(
+        salt=salt,
+        stored_key=mechanism.stored_key(salted),
+        server_key=mechanism.server_key(salted),
+        iterations=ITERATIONS_MIN,
+    )
 
 
 class SaslMechanisms:

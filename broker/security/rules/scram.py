@@ -46,6 +46,7 @@ class ScramIdentity:
 
     principal: str
     credential: ScramCredential
+    is_by_token: bool = False
     expiry_ms: int | None = None
     """Of a delegation token, in wall-clock time."""
 
@@ -120,7 +121,10 @@ class ScramExchange:
             raise AuthenticationFailed("Invalid client credentials")
         server_signature = base64.b64encode(mechanism.hmac(credential.server_key, signed))
         return Proved(
-            principal=self._identity.principal, token=b"v=" + server_signature, expiry_ms=self._identity.expiry_ms
+            principal=self._identity.principal,
+            token=b"v=" + server_signature,
+            is_by_token=self._identity.is_by_token,
+            expiry_ms=self._identity.expiry_ms,
         )
 
     def _decoy(self, name: str) -> ScramCredential:
