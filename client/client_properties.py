@@ -40,6 +40,7 @@ SECRETS: Final = frozenset(
     }
 )
 """Keys whose values must not be seen, by either name."""
+_SECRET_ENDINGS: Final = (*sorted(SECRETS), "passphrase", "client.secret", "token.secret.key")
 _LOGIN_MODULES: Final = {
     "org.apache.kafka.common.security.plain.PlainLoginModule": ("PLAIN",),
     "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
@@ -63,6 +64,11 @@ _OF_JAVA: Final = frozenset(
     }
 )
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+def is_secret(key: str) -> bool:
+    """Whether the value of a property is a password. Keys of one listener end like those of all."""
+    return key.endswith(_SECRET_ENDINGS)
 
 
 def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, str]:

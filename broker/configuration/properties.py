@@ -7,6 +7,7 @@ from typing import Final
 from ...protocol.config_providers import ProviderFiles, resolve
 from ...protocol.errors import ConfigError
 from ...protocol.properties_text import properties_of
+from .hidden_values import is_hidden
 from .node_config import NodeConfig, load
 
 ENVIRONMENT_PREFIX: Final = "PENSTOCK_"
@@ -45,6 +46,14 @@ def merge_properties(
         **properties_of_environment(environment),
         **properties_of_assignments(assignments),
     }
+
+
+def shown_secrets(assignments: Sequence[str], variables: Mapping[str, str]) -> list[str]:
+    """The keys of passwords that stand on the command line, where every user of a machine can read them.
+
+    `variables` are those properties that a configuration provider resolved.
+    """
+    return [name for name in properties_of_assignments(assignments) if is_hidden(name) and name not in variables]
 
 
 def load_properties(

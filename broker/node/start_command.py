@@ -9,7 +9,7 @@ import click
 from ...protocol.errors import ConfigError
 from ...storage.disk.files import DiskFiles
 from ..configuration.penstock_keys import CLUSTER_SCRAM_CREDENTIALS
-from ..configuration.properties import load_properties, merge_properties
+from ..configuration.properties import load_properties, merge_properties, shown_secrets
 
 
 @click.command()
@@ -53,6 +53,13 @@ def start(
     except ConfigError as error:
         click.echo(f"penstock: {error}", err=True)
         context.exit(2)
+    shown = shown_secrets(assignments, config.variables)
+    if shown:
+        click.echo(
+            f"penstock: --set shows {', '.join(shown)} to every user of this machine: put it into PROPERTIES, or name "
+            "a variable of a configuration provider.",
+            err=True,
+        )
     # Where hypothesis is installed, which is where this is developed, kio imports it for the sake of its own users'
     # tests: a third of a second and 15 MiB that a node has no use for.
     sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Container
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
@@ -10,6 +11,7 @@ import msgspec
 
 from ...protocol.rest.described_configs import ConfigChanges, ConfigList, DescribedConfig
 from ..assignments import parse_assignments
+from ..client_properties import is_secret
 from ..terminal import print_json, print_table, say
 from .admin_options import admin_options, check_quorum, json_option
 
@@ -98,13 +100,32 @@ def describe(
 
 @config.command("set")
 @_resource
-@click.argument("values", metavar="KEY=VALUE…", nargs=-1, required=True, callback=parse_assignments)
+@click.argument("values", metavar="KEY=VALUE…", nargs=-1, callback=parse_assignments)
+@click.option(
+    "--from-file",
+    "files",
+    metavar="KEY=FILE",
+    multiple=True,
+    callback=parse_assignments,
+    help="The value is what the file has, - is standard input: for passwords, which others could read here.",
+)
 @click.option("--dry-run", is_flag=True, help="Only check.")
 @json_option
 @admin_options
-def set_(admin: Admin, resource: Resource, values: dict[str, str], dry_run: bool, as_json: bool) -> None:
+def set_(
+    admin: Admin, resource: Resource, values: dict[str, str], files: dict[str, str], dry_run: bool, as_json: bool
+) -> None:
     """Set configs: all of them, or none where one is refused."""
-    _alter(admin, resource, ConfigChanges(set=values, validate_only=dry_run), as_json=as_json)
+    shown = [key for key in values if is_secret(key)]
+    if shown:
+        raise click.UsageError(
+            f"{shown[0]} is a password, and every user of this machine can read command lines: --from-file "
+            f"{shown[0]}=FILE."
+        )
+    if not values and not files:
+        raise click.UsageError("Which config: KEY=VALUE or --from-file KEY=FILE?")
+    hidden = {key: _content(path) for key, path in files.items()}
+    _alter(admin, resource, ConfigChanges(set={**values, **hidden}, validate_only=dry_run), hidden, as_json=as_json)
 
 
 @config.command()
@@ -115,7 +136,7 @@ def set_(admin: Admin, resource: Resource, values: dict[str, str], dry_run: bool
 @admin_options
 def unset(admin: Admin, resource: Resource, keys: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
     """Unset configs: what the resource has without them is in effect then."""
-    _alter(admin, resource, ConfigChanges(unset=list(keys), validate_only=dry_run), as_json=as_json)
+    _alter(admin, resource, ConfigChanges(unset=list(keys), validate_only=dry_run), (), as_json=as_json)
 
 
 def documentation_lines(one: DescribedConfig) -> list[str]:
@@ -145,7 +166,19 @@ def _one(found: ConfigList, resource: Resource, key: str) -> DescribedConfig:
     raise click.ClickException(f"There is no config {key!r} of {resource}.")
 
 
-def _alter(admin: Admin, resource: Resource, changes: ConfigChanges, *, as_json: bool) -> None:
+def _content(path: str) -> str:
+    """Without the line break at the end that editors put there. Raises ClickException."""
+    try:
+        with click.open_file(path, encoding="utf-8") as file:
+            return str(file.read()).removesuffix("\n")
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be read: {error.strerror or error}.") from error
+    except UnicodeDecodeError:
+        raise click.ClickException(f"{path} is not UTF-8.") from None
+
+
+def _alter(admin: Admin, resource: Resource, changes: ConfigChanges, hidden: Container[str], *, as_json: bool) -> None:
+    """The values of `hidden` keys are not printed."""
     # Loggers are of one node: no metadata.
     if resource.type != "broker-logger":
         check_quorum(admin)
@@ -154,7 +187,9 @@ def _alter(admin: Admin, resource: Resource, changes: ConfigChanges, *, as_json:
     else:
         admin.alter_broker_defaults(changes)
     if as_json:
-        print_json({"resource_type": resource.type, "resource_name": resource.name, **msgspec.to_builtins(changes)})
+        told = msgspec.to_builtins(changes)
+        told["set"] = {key: None if key in hidden else value for key, value in changes.set.items()}
+        print_json({"resource_type": resource.type, "resource_name": resource.name, **told})
     else:
         say(f"{'Could alter' if changes.validate_only else 'Altered'} configs of {resource}.")
 

@@ -54,11 +54,14 @@ _NOTHING: Final[Mapping[str, str]] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfigs:
-    """All that is said about one broker, as text. `own_defaults` are those that differ from Kafka's."""
+    """All that is said about one broker, as text. `own_defaults` are those that differ from Kafka's.
 
-    dynamic: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    dynamic_default: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    static: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    Passwords are among the others, which are not shown.
+    """
+
+    dynamic: Mapping[str, str] = field(default_factory=lambda: _NOTHING, repr=False)
+    dynamic_default: Mapping[str, str] = field(default_factory=lambda: _NOTHING, repr=False)
+    static: Mapping[str, str] = field(default_factory=lambda: _NOTHING, repr=False)
     own_defaults: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
 
     def overlaid(self) -> dict[str, str]:

@@ -48,7 +48,7 @@ class ControllerConfig:
 
     node_id: NodeId
     voter_ids: tuple[NodeId, ...] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     own_defaults: Mapping[str, str] = field(default_factory=dict)
     num_partitions: int = 1
     default_replication_factor: int = 1

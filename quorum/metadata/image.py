@@ -167,9 +167,9 @@ _NO_CONFIGS: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigsImage:
-    """All dynamic configs. A resource without any is not in the map."""
+    """All dynamic configs, passwords among them. A resource without any is not in the map."""
 
-    by_resource: PersistentMap[ConfigResource, Mapping[str, str]] = field(default_factory=PersistentMap)
+    by_resource: PersistentMap[ConfigResource, Mapping[str, str]] = field(default_factory=PersistentMap, repr=False)
     drained_brokers: frozenset[NodeId] = frozenset()
     """The brokers whose own configs say `broker.drained`, registered or not: elections ask for each partition.
 

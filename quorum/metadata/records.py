@@ -137,7 +137,7 @@ class PartitionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigRecord:
-    """A dynamic config of a resource was set, or removed when `value` is None."""
+    """A dynamic config of a resource was set, or removed when `value` is None. It may be a password."""
 
     TYPE: ClassVar[int] = 4
     VERSION: ClassVar[int] = 0
@@ -145,7 +145,7 @@ class ConfigRecord:
     resource_type: int
     resource_name: str
     name: str
-    value: str | None
+    value: str | None = field(repr=False)
     unknown_fields: Mapping[int, object] = field(default_factory=dict)
 
 

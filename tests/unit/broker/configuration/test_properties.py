@@ -10,6 +10,7 @@ from penstock.broker.configuration.properties import (
     merge_properties,
     properties_of_assignments,
     properties_of_environment,
+    shown_secrets,
 )
 from penstock.protocol.errors import ConfigError
 from penstock.quorum.configs.effective import BrokerConfigs
@@ -66,3 +67,9 @@ def test_a_refused_dynamic_config_has_the_variable_of_a_static_one() -> None:
     properties = {**_PROVIDER, "broker.rack": "${env:MARK}", "listeners": "PLAINTEXT://127.0.0.1:0"}
     static = load_properties(properties, files=MemoryFiles(), environment={"MARK": "hunter2"})
     assert load_dynamic(static, BrokerConfigs(static=static.properties)).variables == static.variables
+
+
+def test_passwords_on_the_command_line_are_named() -> None:
+    assignments = ["cluster.secret=${env:MARK}", "ssl.key.password=x", "num.partitions=1", "log.level=INFO"]
+    assert shown_secrets(assignments, {}) == ["cluster.secret", "ssl.key.password"]
+    assert shown_secrets(assignments, {"cluster.secret": "${env:MARK}"}) == ["ssl.key.password"]
