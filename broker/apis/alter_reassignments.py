@@ -1,7 +1,7 @@
 """AlterPartitionReassignments 0 and 1: forwarded to the controller.
 
 1: whether the replication factor may change (KIP-860). The controller has the rules
-(`quorum/decisions/reassignments.py`).
+(`quorum/decisions/reassignments.py`). A client must be allowed to alter the cluster.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from kio.schema.alter_partition_reassignments.v1.response import (
     ReassignableTopicResponse,
 )
 
+from ...protocol.acls import AclOperation
 from ...protocol.apis import ApiKey
 from ...protocol.errors import KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
@@ -20,13 +21,17 @@ from ...quorum.decisions.controller_requests import ALTER_PARTITION_REASSIGNMENT
 from ..cluster.controller_channel import ControllerChannel
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
+from ..security.client_changes import Guard, ask_controller, in_cluster
 
 
 def register(handlers: Handlers, controller: ControllerChannel) -> None:
     async def alter(
-        request: AlterPartitionReassignmentsRequest, _context: RequestContext
+        request: AlterPartitionReassignmentsRequest, context: RequestContext
     ) -> AlterPartitionReassignmentsResponse:
-        return await controller.submit(ALTER_PARTITION_REASSIGNMENTS, request)
+        guard: Guard[AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse] = in_cluster(
+            ApiKey.ALTER_PARTITION_REASSIGNMENTS, AclOperation.ALTER
+        )
+        return await ask_controller(controller, ALTER_PARTITION_REASSIGNMENTS, request, context, guard)
 
     handlers.add_message(ApiKey.ALTER_PARTITION_REASSIGNMENTS, alter, answer_error=error_response)
 

@@ -5,7 +5,8 @@ gets NONE, and stays; so does one that is on its way elsewhere, which ends. A fu
 later; until then the error is REPLICA_NOT_AVAILABLE, as in Apache Kafka, and kafka-reassign-partitions retries. A
 directory outside `log.dirs` gets LOG_DIR_NOT_FOUND, an offline one KAFKA_STORAGE_ERROR, a cordoned one
 INVALID_REPLICA_ASSIGNMENT (KIP-1066), and a topic whose name is too
-long for the folder of a copy INVALID_TOPIC_EXCEPTION. Kafka: `ReplicaManager.alterReplicaLogDirs`.
+long for the folder of a copy INVALID_TOPIC_EXCEPTION. A client must be allowed to alter the cluster.
+Kafka: `ReplicaManager.alterReplicaLogDirs`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from kio.schema.alter_replica_log_dirs.v2.response import (
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
+from ...protocol.acls import AclOperation
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
@@ -52,7 +54,8 @@ def register(
 ) -> None:
     """`prefer` sets the log directory in which the log of a partition will be made."""
 
-    def handle(request: AlterReplicaLogDirsRequest, _context: RequestContext) -> AlterReplicaLogDirsResponse:
+    def handle(request: AlterReplicaLogDirsRequest, context: RequestContext) -> AlterReplicaLogDirsResponse:
+        context.require_in_cluster(ApiKey.ALTER_REPLICA_LOG_DIRS, AclOperation.ALTER)
         return alter_replica_log_dirs(partitions, directories, prefer, mover, request)
 
     handlers.add_message(ApiKey.ALTER_REPLICA_LOG_DIRS, handle, answer_error=error_response)

@@ -2,12 +2,13 @@
 
 Offset -1 is the high watermark. The low watermark in the response is the least log start offset of the live replicas:
 the response is sent when all of them have deleted, or at the deadline. The next round of retention deletes segments
-that are wholly below the log start offset.
+that are wholly below the log start offset. A client must be allowed to delete the topic.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Set
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -21,6 +22,7 @@ from kio.schema.delete_records.v2.response import (
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
+from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
@@ -29,18 +31,24 @@ from ..network.request import RequestContext
 from ..replicas.delayed_delete import UNKNOWN_LOW_WATERMARK, DelayedDelete, DeleteOutcome, OpenDelete
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
+from .permissions import denied_names
 
 HIGH_WATERMARK: Final = -1
 
 
 def register(handlers: Handlers, partitions: ReplicaManager) -> None:
-    async def handle(request: DeleteRecordsRequest, _context: RequestContext) -> DeleteRecordsResponse:
-        return await delete_records(partitions, request)
+    async def handle(request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
+        names = [str(topic.name) for topic in request.topics]
+        denied = denied_names(context, ApiKey.DELETE_RECORDS, AclOperation.DELETE, ResourceType.TOPIC, names)
+        return await delete_records(partitions, request, denied)
 
     handlers.add_message(ApiKey.DELETE_RECORDS, handle, answer_error=error_response)
 
 
-async def delete_records(partitions: ReplicaManager, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+async def delete_records(
+    partitions: ReplicaManager, request: DeleteRecordsRequest, denied: Set[str] = frozenset()
+) -> DeleteRecordsResponse:
+    """`denied` are topics that the client may not delete."""
     # As in Kafka: of duplicate partitions the last counts, with one result; a topic without partitions has none.
     offsets: dict[TopicName, dict[int, int]] = {}
     for topic in request.topics:
@@ -51,6 +59,8 @@ async def delete_records(partitions: ReplicaManager, request: DeleteRecordsReque
     for name, wanted_offsets in offsets.items():
         for index, offset in wanted_offsets.items():
             try:
+                if name in denied:
+                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 opened[name, index] = delete_before(partitions.get_online(name, index), offset)
             except KafkaError as refusal:
                 outcomes[name, index] = DeleteOutcome(refusal.code, UNKNOWN_LOW_WATERMARK)

@@ -4,6 +4,9 @@ Configs of topics, of this broker, of all brokers (the broker with the empty nam
 metrics subscriptions (KIP-714); the levels of this node's loggers (KIP-412). DescribeConfigs: 1 added synonyms
 (KIP-226), 3 types and documentation (KIP-569). ListConfigResources 0 lists client metrics only, 1 all types (KIP-1142).
 Kafka: `ConfigHelper`.
+
+A client must be allowed to describe the configs (`config_permissions.py`), and those of the cluster to have resources
+listed.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from kio.schema.list_config_resources.v1.response import ConfigResource as Liste
 from kio.schema.list_config_resources.v1.response import ListConfigResourcesResponse
 from kio.static.primitive import i8
 
+from ...protocol.acls import AclOperation
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError, error_info
 from ...protocol.messages import NO_THROTTLE, kio_error
@@ -44,6 +48,7 @@ from ..configuration.loggers import Loggers
 from ..configuration.topic_configs import ConfigResolver
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
+from .config_permissions import config_denial
 from .config_resources import check_node_id
 
 REPEATED_MAX: Final = 100
@@ -82,7 +87,7 @@ class DescribeConfigs:
         self._resolver = resolver
         self._loggers = loggers
 
-    def describe(self, request: DescribeConfigsRequest, _context: RequestContext) -> DescribeConfigsResponse:
+    def describe(self, request: DescribeConfigsRequest, context: RequestContext) -> DescribeConfigsResponse:
         """Raises KafkaError INVALID_REQUEST for an unknown resource type, or for more than REPEATED_MAX duplicates."""
         if any(resource.resource_type not in _KINDS for resource in request.resources):
             raise KafkaError(ErrorCode.INVALID_REQUEST)
@@ -91,12 +96,21 @@ class DescribeConfigs:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         return DescribeConfigsResponse(
             throttle_time=NO_THROTTLE,
-            results=tuple(self._describe_resource(resource, request) for resource in request.resources),
+            results=tuple(self._describe_resource(resource, request, context) for resource in request.resources),
         )
 
     def _describe_resource(
-        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest, context: RequestContext
     ) -> DescribeConfigsResult:
+        denial = config_denial(
+            context,
+            ApiKey.DESCRIBE_CONFIGS,
+            AclOperation.DESCRIBE_CONFIGS,
+            int(resource.resource_type),
+            resource.resource_name,
+        )
+        if denial is not None:
+            return _describe_refusal(resource, denial)
         try:
             descriptions = self._descriptions(resource)
         except KafkaError as error:
@@ -153,9 +167,10 @@ class DescribeConfigs:
                 return describe_group(self._resolver, values, wanted)
 
     def list_resources(
-        self, request: ListConfigResourcesRequest, _context: RequestContext
+        self, request: ListConfigResourcesRequest, context: RequestContext
     ) -> ListConfigResourcesResponse:
         """Lists every topic and broker, and the groups and subscriptions with configs. Raises KafkaError."""
+        context.require_in_cluster(ApiKey.LIST_CONFIG_RESOURCES, AclOperation.DESCRIBE_CONFIGS)
         wanted = set(request.resource_types) or _KINDS
         if not wanted <= _KINDS:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)

@@ -3,6 +3,7 @@
 1 is the first (KIP-113), 3 adds a top-level error, 4 the sizes of the volumes (KIP-827), 5 cordoned directories. An
 offline directory gets KAFKA_STORAGE_ERROR. A request with an empty list of topics gets no logs, one with null gets all.
 A log that moves is in both directories, in the one that it moves to as a future log, with the offsets that this lacks.
+A client must be allowed to describe the cluster.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from kio.schema.describe_log_dirs.v5.response import (
 from kio.schema.types import TopicName
 from kio.static.primitive import i32, i64
 
+from ...protocol.acls import AclOperation
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
@@ -65,7 +67,8 @@ def register(
     volumes: Volumes,
     futures: FutureLogs,
 ) -> None:
-    def handle(request: DescribeLogDirsRequest, _context: RequestContext) -> DescribeLogDirsResponse:
+    def handle(request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
+        context.require_in_cluster(ApiKey.DESCRIBE_LOG_DIRS, AclOperation.DESCRIBE)
         return describe_log_dirs(partitions, directories, volumes, futures, request)
 
     handlers.add_message(ApiKey.DESCRIBE_LOG_DIRS, handle, answer_error=error_response)

@@ -2,6 +2,8 @@
 
 Without a leader the answer is Kafka's, NOT_LEADER_OR_FOLLOWER, with what this voter knows: its own log, and which
 voters it reaches; without a quorum the message is the sentence of `protocol/no_quorum.py`.
+
+A client must be allowed to describe the cluster.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from kio.schema.describe_quorum.v2.response import (
 from kio.schema.types import BrokerId
 from kio.static.primitive import i32, i64, u16
 
+from ...protocol.acls import AclOperation
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError, error_info
 from ...protocol.ids import NO_NODE, NodeId
@@ -40,7 +43,16 @@ DescribeQuorum: TypeAlias = Callable[
 
 def register(handlers: Handlers, describe: DescribeQuorum) -> None:
     """A controller describes the quorum itself, a broker forwards the request."""
-    handlers.add_message(ApiKey.DESCRIBE_QUORUM, describe, answer_error=error_response)
+
+    def handle(
+        request: DescribeQuorumRequest, context: RequestContext
+    ) -> DescribeQuorumResponse | Awaitable[DescribeQuorumResponse]:
+        if not context.may_in_cluster(ApiKey.DESCRIBE_QUORUM, AclOperation.DESCRIBE):
+            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            raise KafkaError(code, error_info(code).sentence)
+        return describe(request, context)
+
+    handlers.add_message(ApiKey.DESCRIBE_QUORUM, handle, answer_error=error_response)
 
 
 class QuorumDescriber:

@@ -1,6 +1,7 @@
 """ListPartitionReassignments 0: the partitions with an ongoing reassignment (KIP-455).
 
-Other partitions and unknown ones are omitted.
+Other partitions and unknown ones are omitted. A client must be allowed to describe the cluster; an error of the request
+names its partitions, as in Apache Kafka.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from kio.schema.list_partition_reassignments.v0.response import (
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 
+from ...protocol.acls import AclOperation
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
@@ -27,8 +29,9 @@ from ..network.request import RequestContext
 
 def register(handlers: Handlers, metadata: MetadataCache) -> None:
     def handle(
-        request: ListPartitionReassignmentsRequest, _context: RequestContext
+        request: ListPartitionReassignmentsRequest, context: RequestContext
     ) -> ListPartitionReassignmentsResponse:
+        context.require_in_cluster(ApiKey.LIST_PARTITION_REASSIGNMENTS, AclOperation.DESCRIBE)
         return list_reassignments(metadata.image, request)
 
     handlers.add_message(ApiKey.LIST_PARTITION_REASSIGNMENTS, handle, answer_error=error_response)
@@ -51,11 +54,23 @@ def list_reassignments(
     )
 
 
-def error_response(
-    _request: ListPartitionReassignmentsRequest, error: KafkaError
-) -> ListPartitionReassignmentsResponse:
+def error_response(request: ListPartitionReassignmentsRequest, error: KafkaError) -> ListPartitionReassignmentsResponse:
     return ListPartitionReassignmentsResponse(
-        throttle_time=NO_THROTTLE, error_code=kio_error(error.code), error_message=error.message, topics=()
+        throttle_time=NO_THROTTLE,
+        error_code=kio_error(error.code),
+        error_message=error.message,
+        topics=tuple(
+            OngoingTopicReassignment(
+                name=topic.name,
+                partitions=tuple(
+                    OngoingPartitionReassignment(
+                        partition_index=index, replicas=(), adding_replicas=(), removing_replicas=()
+                    )
+                    for index in topic.partition_indexes
+                ),
+            )
+            for topic in request.topics or ()
+        ),
     )
 
 

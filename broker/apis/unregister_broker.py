@@ -1,4 +1,7 @@
-"""UnregisterBroker 0: forwarded to the controller (KIP-631), which has the rules (`quorum/decisions/brokers.py`)."""
+"""UnregisterBroker 0: forwarded to the controller (KIP-631), which has the rules (`quorum/decisions/brokers.py`).
+
+A client must be allowed to alter the cluster.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 
+from ...protocol.acls import AclOperation
 from ...protocol.apis import ApiKey
 from ...protocol.errors import KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
@@ -14,13 +18,17 @@ from ...quorum.decisions.controller_requests import UNREGISTER_BROKER
 from ..cluster.controller_channel import ControllerChannel
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
+from ..security.client_changes import Guard, ask_controller, in_cluster
 
 
 def register(handlers: Handlers, controller: ControllerChannel, *, settled: Callable[[], Awaitable[None]]) -> None:
     """`settled` waits until this node has applied the metadata to its partitions."""
 
-    async def unregister(request: UnregisterBrokerRequest, _context: RequestContext) -> UnregisterBrokerResponse:
-        response = await controller.submit(UNREGISTER_BROKER, request)
+    async def unregister(request: UnregisterBrokerRequest, context: RequestContext) -> UnregisterBrokerResponse:
+        guard: Guard[UnregisterBrokerRequest, UnregisterBrokerResponse] = in_cluster(
+            ApiKey.UNREGISTER_BROKER, AclOperation.ALTER
+        )
+        response = await ask_controller(controller, UNREGISTER_BROKER, request, context, guard)
         await settled()
         return response
 

@@ -144,7 +144,8 @@ class RequestContext:
     def require_in_cluster(self, api_key: ApiKey, operation: AclOperation) -> None:
         """Raises KafkaError(CLUSTER_AUTHORIZATION_FAILED) unless the client may do it."""
         if not self.may_in_cluster(api_key, operation):
-            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+            sentence = f"The request needs {operation.name} permission."
+            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, sentence)
 
     def operations_on(self, api_key: ApiKey, resource_type: ResourceType, name: str) -> int:
         """What the client may do with a resource, as the bits of `AclOperation` (KIP-430)."""

@@ -31,9 +31,10 @@ from ...quorum.controller.controller import Controller
 from ...quorum.decisions import controller_requests as requests
 from ...quorum.decisions.controller_requests import ControllerRequest
 from ..apis import (
-    alter_configs,
     alter_reassignments,
     client_quotas,
+    config_permissions,
+    config_results,
     delegation_tokens,
     elect_leaders,
     topic_permissions,
@@ -115,7 +116,7 @@ def register(
         alter_reassignments.error_response,
         _altering(ApiKey.ALTER_PARTITION_REASSIGNMENTS),
     )
-    add(requests.ALTER_CONFIGS, alter_configs.legacy_error)
+    add(requests.ALTER_CONFIGS, config_results.legacy_error, config_permissions.alter_legacy)
     add(requests.ALTER_CLIENT_QUOTAS, client_quotas.alter_error, client_quotas.alter)
     add(requests.UPDATE_FEATURES, update_features.error_response, _altering(ApiKey.UPDATE_FEATURES))
     add(requests.UNREGISTER_BROKER, unregister_broker.error_response, _altering(ApiKey.UNREGISTER_BROKER))

@@ -22,7 +22,7 @@ from kio.schema.incremental_alter_configs.v1 import request as incremental
 from kio.schema.list_config_resources.v1.request import ListConfigResourcesRequest
 from kio.static.primitive import i8
 
-from penstock.broker.apis import alter_configs, describe_configs
+from penstock.broker.apis import alter_configs, config_results, describe_configs
 from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.broker.configuration.loggers import Loggers
 from penstock.broker.configuration.node_config import DEFAULTS, load
@@ -140,7 +140,7 @@ class OneController(OneNode):
         async def legacy_alter(message: legacy.AlterConfigsRequest, _context: RequestContext) -> LegacyResponse:
             return await self.submit(ALTER_CONFIGS, message)
 
-        self.handlers.add_message(ApiKey.ALTER_CONFIGS, legacy_alter, answer_error=alter_configs.legacy_error)
+        self.handlers.add_message(ApiKey.ALTER_CONFIGS, legacy_alter, answer_error=config_results.legacy_error)
 
 
 def kafka_loggers(root_level: int) -> logging.Manager:
