@@ -77,7 +77,7 @@ def describe_client_quotas(image: MetadataImage, request: DescribeClientQuotasRe
     return DescribeClientQuotasResponse(
         throttle_time=NO_THROTTLE,
         error_code=kio_error(ErrorCode.NONE),
-        error_message=None,
+        error_message="",
         entries=tuple(
             [
                 _entry(entity, quotas)

@@ -70,6 +70,10 @@ from ..replicas.rules.produce_admission import (
 
 logger = logging.getLogger(__name__)
 
+_PRODUCE: Final = ApiKey.PRODUCE
+_WRITE: Final = AclOperation.WRITE
+_TOPIC: Final = ResourceType.TOPIC
+
 FIRST_VERSION_WITH_ABORTABLE_ERROR: Final = 11
 FIRST_VERSION_THAT_ADDS_PARTITIONS: Final = 12
 
@@ -131,7 +135,8 @@ class ProduceHandler:
         if partition is None:
             return False
         context = request.context
-        if context.authorizer is not None and not _may_write(context, partition.topic):
+        authorizer = context.authorizer
+        if authorizer is not None and not authorizer.allows(context, _PRODUCE, _WRITE, _TOPIC, partition.topic):
             return False
         try:
             batch = read_produced_batch(records, request.api_version)

@@ -66,13 +66,13 @@ def describe_user_scram_credentials(
     return DescribeUserScramCredentialsResponse(
         throttle_time=NO_THROTTLE,
         error_code=kio_error(ErrorCode.NONE),
-        error_message=None,
+        error_message="",
         results=tuple(_described(name, iterations.get(name, {}), is_twice=asked[name] > 1) for name in names),
     )
 
 
 def _described(name: str, iterations: dict[int, int], *, is_twice: bool) -> DescribeUserScramCredentialsResult:
-    code, message = ErrorCode.NONE, None
+    code, message = ErrorCode.NONE, ""
     if is_twice:
         code = ErrorCode.DUPLICATE_RESOURCE
         message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"

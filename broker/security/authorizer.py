@@ -27,7 +27,8 @@ CLIENTS_MAX: Final = 10_000
 
 logger = logging.getLogger(LOGGER)
 
-_Decisions: TypeAlias = dict[tuple[int, int, str], bool]
+_Decisions: TypeAlias = dict[tuple[int, str], bool]
+"""By operation and type in one number, which hashes fast, and name."""
 
 
 class AclAuthorizer:
@@ -44,6 +45,9 @@ class AclAuthorizer:
         self._acls: AclsImage | None = None
         self._decisions: dict[tuple[str, str], _Decisions] = {}
         self._decision_count = 0
+        # Mostly the next question is of the client of the one before.
+        self._last_context: RequestContext | None = None
+        self._last_decisions: _Decisions = {}
 
     def allows(
         self,
@@ -59,7 +63,7 @@ class AclAuthorizer:
         if context.node_id is not None:
             return True
         decisions = self._decisions_of(context)
-        key = (operation, resource_type, name)
+        key = (operation << 8 | resource_type, name)
         is_allowed = decisions.get(key)
         if is_allowed and not logger.isEnabledFor(logging.DEBUG):
             return True
@@ -86,6 +90,8 @@ class AclAuthorizer:
 
     def _decisions_of(self, context: RequestContext) -> _Decisions:
         image = self._image()
+        if context is self._last_context and image.acls is self._acls and self._decision_count <= DECISIONS_MAX:
+            return self._last_decisions
         if image.offset < 0:
             # Nothing is known yet, and nothing of it is kept.
             return {}
@@ -97,6 +103,7 @@ class AclAuthorizer:
         decisions = self._decisions.get(client)
         if decisions is None:
             decisions = self._decisions[client] = {}
+        self._last_context, self._last_decisions = context, decisions
         return decisions
 
     def _rule(self, context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str) -> Ruling:

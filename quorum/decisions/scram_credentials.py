@@ -57,6 +57,8 @@ def alter_user_scram_credentials(
             try:
                 _check(user)
                 _check_iterations(int(upsertion.iterations))
+                if not upsertion.salted_password:
+                    raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Empty salted password")
             except KafkaError as error:
                 errors[user.name] = error
             else:

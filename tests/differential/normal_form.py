@@ -27,6 +27,7 @@ _LONG_AGO = -(2**63) + 2**50
 _ZERO_ID = UUID(int=0)
 _TIMES = re.compile(r"timestamp|log_append_time|transaction_start_time")
 _KEYS = (
+    "entity_type",
     *("topic_name", "resource_name", "name", "topic", "topic_id", "key", "log_dir", "api_key"),
     "transactional_id",
     *("partition_index", "partition", "index", "broker_id", "node_id", "producer_id", "batch_index", "base_offset"),
@@ -119,4 +120,6 @@ def _key(item: dict[str, Any]) -> list[tuple[bool, Any]]:
         value = item.get(name)
         if value is not None:
             key.append((isinstance(value, str), value))
+    # A quota's: who it is for, which is sorted itself.
+    key.extend((True, str(part)) for part in item.get("entity") or ())
     return key
