@@ -188,11 +188,11 @@ def alter_user_scram_credentials(run: Run) -> None:
 
 @case(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
 def describe_user_scram_credentials(run: Run) -> None:
-    name, nobody = run.name("user"), run.name("nobody")
+    name, without = run.name("user"), run.name("nobody")
     one = {"name": name, "mechanism": 2, "iterations": 5000, "salt": b"salt", "salted_password": b"p" * 64}
     run.quiet(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, deletions=[], upsertions=[one])
     run.ask("the user", users=[{"name": name}])
-    run.ask("one without", users=[{"name": nobody}])
-    run.ask("both", users=[{"name": name}, {"name": nobody}])
+    run.ask("one without", users=[{"name": without}])
+    run.ask("both", users=[{"name": name}, {"name": without}])
     run.ask("one twice", users=[{"name": name}, {"name": name}])
     run.ask("an empty name", users=[{"name": ""}])
