@@ -29,14 +29,26 @@ from ...quorum.decisions.controller_requests import ALTER_USER_SCRAM_CREDENTIALS
 from ...quorum.metadata.image import MetadataImage
 from ..cluster.controller_channel import ControllerChannel
 from ..cluster.metadata_cache import MetadataCache
-from ..network.handlers import Handlers, HeaderTags
+from ..network.handlers import Handlers
 from ..network.request import RequestContext
+from ..security.client_changes import Guard, ask_controller, in_cluster
 
 
-def register(
-    handlers: Handlers, metadata: MetadataCache, controller: ControllerChannel, *, header_tags: HeaderTags | None = None
-) -> None:
-    """`header_tags` is that of a controller's listener."""
+def register(handlers: Handlers, metadata: MetadataCache, controller: ControllerChannel) -> None:
+    def alter(
+        request: AlterUserScramCredentialsRequest, context: RequestContext
+    ) -> Awaitable[AlterUserScramCredentialsResponse]:
+        return ask_controller(controller, ALTER_USER_SCRAM_CREDENTIALS, request, context, guard)
+
+    guard: Guard[AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse] = in_cluster(
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS, AclOperation.ALTER
+    )
+    register_for_controllers(handlers, metadata)
+    handlers.add_message(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, alter, answer_error=alter_error)
+
+
+def register_for_controllers(handlers: Handlers, metadata: MetadataCache) -> None:
+    """Registers what is answered from the metadata; changes are the controller's own."""
 
     def describe(
         request: DescribeUserScramCredentialsRequest, context: RequestContext
@@ -44,14 +56,7 @@ def register(
         context.require_in_cluster(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, AclOperation.DESCRIBE)
         return describe_user_scram_credentials(metadata.image, request)
 
-    def alter(
-        request: AlterUserScramCredentialsRequest, context: RequestContext
-    ) -> Awaitable[AlterUserScramCredentialsResponse]:
-        context.require_in_cluster(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, AclOperation.ALTER)
-        return controller.submit(ALTER_USER_SCRAM_CREDENTIALS, request)
-
     handlers.add_message(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, describe, answer_error=_describe_error)
-    handlers.add_message(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, alter, answer_error=_alter_error, header_tags=header_tags)
 
 
 def describe_user_scram_credentials(
@@ -98,7 +103,7 @@ def _describe_error(
     )
 
 
-def _alter_error(request: AlterUserScramCredentialsRequest, error: KafkaError) -> AlterUserScramCredentialsResponse:
+def alter_error(request: AlterUserScramCredentialsRequest, error: KafkaError) -> AlterUserScramCredentialsResponse:
     """For each user, as the API has no other place."""
     names = [*(deletion.name for deletion in request.deletions), *(upsertion.name for upsertion in request.upsertions)]
     return AlterUserScramCredentialsResponse(

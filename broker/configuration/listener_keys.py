@@ -12,6 +12,7 @@ class ListenerKeys:
     """Reads them. A ConfigError names the key that was set."""
 
     def __init__(self, properties: Mapping[str, str], listener_name: str) -> None:
+        self.listener_name = listener_name
         self._properties = properties
         self._prefix = f"listener.name.{listener_name.lower()}."
 

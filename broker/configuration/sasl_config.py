@@ -13,10 +13,11 @@ from ...protocol.errors import ConfigError
 from ...protocol.jaas import JaasEntry, parse_jaas
 from ...protocol.scram import BY_NAME
 from ...quorum.links.rules.peer_proof import MECHANISM as CLUSTER_MECHANISM
+from .bearer_config import BEARER_KEYS, OAUTHBEARER, BearerConfig, read_bearer
 from .listener_keys import ListenerKeys
 
 PLAIN: Final = "PLAIN"
-MECHANISMS: Final = (PLAIN, *BY_NAME)
+MECHANISMS: Final = (PLAIN, *BY_NAME, OAUTHBEARER)
 _GSSAPI: Final = "GSSAPI"
 _ENABLED_MECHANISMS: Final = "sasl.enabled.mechanisms"
 _JAAS_CONFIG: Final = "sasl.jaas.config"
@@ -29,7 +30,11 @@ _OF_LISTENER: Final = (_ENABLED_MECHANISMS, _MAX_RECEIVE_SIZE, _MAX_REAUTH_MS, _
 _OF_MECHANISM: Final = (_JAAS_CONFIG, _MAX_REAUTH_MS, _CALLBACK_HANDLER, _LOGIN_CALLBACK_HANDLER, _LOGIN_CLASS)
 _SECURITY: Final = "org.apache.kafka.common.security"
 LOGIN_MODULES: Final[Mapping[str, str]] = MappingProxyType(
-    {PLAIN: f"{_SECURITY}.plain.PlainLoginModule", **dict.fromkeys(BY_NAME, f"{_SECURITY}.scram.ScramLoginModule")}
+    {
+        PLAIN: f"{_SECURITY}.plain.PlainLoginModule",
+        **dict.fromkeys(BY_NAME, f"{_SECURITY}.scram.ScramLoginModule"),
+        OAUTHBEARER: f"{_SECURITY}.oauthbearer.OAuthBearerLoginModule",
+    }
 )
 
 
@@ -41,6 +46,8 @@ class MechanismConfig:
     jaas: JaasEntry | None = field(repr=False)
     # A session ends at the latest after this time; 0: never (KIP-368).
     max_reauth_ms: int
+    # Of OAUTHBEARER.
+    bearer: BearerConfig | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +67,9 @@ def sasl_keys_of(listener_name: str) -> tuple[str, ...]:
     return (
         *_OF_LISTENER,
         _JAAS_CONFIG,
-        *(f"listener.name.{listener_name.lower()}.{base}" for base in _OF_LISTENER),
+        *BEARER_KEYS,
+        *(f"listener.name.{listener_name.lower()}.{base}" for base in (*_OF_LISTENER, *BEARER_KEYS)),
+        *(keys.mechanism_key(base, OAUTHBEARER) for base in BEARER_KEYS),
         *(keys.mechanism_key(base, mechanism) for base in _OF_MECHANISM for mechanism in MECHANISMS),
     )
 
@@ -105,7 +114,8 @@ def _mechanism(
     properties: Mapping[str, str], keys: ListenerKeys, listener_name: str, mechanism: str
 ) -> MechanismConfig:
     handler_key = keys.key(_CALLBACK_HANDLER, mechanism)
-    if properties.get(handler_key, "").strip():
+    handler = properties.get(handler_key, "").strip() or None
+    if handler is not None and mechanism != OAUTHBEARER:
         raise ConfigError(f"{handler_key} is set, but no class of a callback handler can be loaded here.")
     jaas = _jaas(properties, keys, mechanism)
     if jaas is None and mechanism == PLAIN:
@@ -113,9 +123,12 @@ def _mechanism(
             f"Listener {listener_name} has {PLAIN}, so {keys.mechanism_key(_JAAS_CONFIG, PLAIN)} must name the users: "
             f'{LOGIN_MODULES[PLAIN]} required user_NAME="password";'
         )
-    return MechanismConfig(
-        mechanism=mechanism, jaas=jaas, max_reauth_ms=max(keys.integer(_MAX_REAUTH_MS, mechanism), 0)
-    )
+    bearer = None
+    if mechanism == OAUTHBEARER:
+        own_key = handler_key if handler is not None else keys.mechanism_key(_CALLBACK_HANDLER, mechanism)
+        bearer = read_bearer(keys, jaas, own_key, handler)
+    max_reauth_ms = max(keys.integer(_MAX_REAUTH_MS, mechanism), 0)
+    return MechanismConfig(mechanism=mechanism, jaas=jaas, max_reauth_ms=max_reauth_ms, bearer=bearer)
 
 
 def _jaas(properties: Mapping[str, str], keys: ListenerKeys, mechanism: str) -> JaasEntry | None:

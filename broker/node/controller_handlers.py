@@ -37,6 +37,7 @@ from ..apis import (
     config_results,
     delegation_tokens,
     elect_leaders,
+    scram_credentials,
     topic_permissions,
     topics,
     unregister_broker,
@@ -118,6 +119,11 @@ def register(
     )
     add(requests.ALTER_CONFIGS, config_results.legacy_error, config_permissions.alter_legacy)
     add(requests.ALTER_CLIENT_QUOTAS, client_quotas.alter_error, client_quotas.alter)
+    add(
+        requests.ALTER_USER_SCRAM_CREDENTIALS,
+        scram_credentials.alter_error,
+        _altering(ApiKey.ALTER_USER_SCRAM_CREDENTIALS),
+    )
     add(requests.UPDATE_FEATURES, update_features.error_response, _altering(ApiKey.UPDATE_FEATURES))
     add(requests.UNREGISTER_BROKER, unregister_broker.error_response, _altering(ApiKey.UNREGISTER_BROKER))
     add(requests.CREATE_TOKEN, delegation_tokens.create_error, delegation_tokens.create_permitted)

@@ -99,7 +99,7 @@ class ControllerListener:
         describe_configs.register(handlers, metadata, configs, PROCESS_LOGGERS, is_controller=True)
         local = LocalControllerChannel(controller)
         alter_configs.register_for_controllers(handlers, configs, local, PROCESS_LOGGERS, tags)
-        scram_credentials.register(handlers, metadata, local, header_tags=tags)
+        scram_credentials.register_for_controllers(handlers, metadata)
         acls.register(handlers, metadata, local, has_authorizer=config.authorizer is not None, header_tags=tags)
         partition_reassignments.register(handlers, metadata)
         describe_cluster.register_for_controllers(handlers, metadata, lambda: consensus.leader_id)

@@ -36,11 +36,13 @@ from ..cluster.metadata_cache import MetadataCache
 from ..cluster.peer_channel import PeerChannel
 from ..cluster.quorum_link import QuorumLink
 from ..cluster.tls_contexts import TlsContexts
+from ..configuration.bearer_config import BearerConfig
 from ..configuration.node_config import REQUEST_TIMEOUT_MS, NodeConfig
 from ..configuration.topic_configs import ConfigResolver
 from ..metrics.metrics import Metrics
 from ..network.handlers import Intercept
 from ..network.own_requests import OwnRequests
+from ..security.rules.bearer import VerifyToken, no_tokens
 from ..security.rules.sasl_mechanisms import CredentialSources, SaslMechanisms
 from ..timing.runtime import Runtime
 from .cordons import Cordons
@@ -52,6 +54,7 @@ from .wiring import BrokerParts, peers_of, wire_broker
 
 if TYPE_CHECKING:
     from ..admin.node_ports import RunningNode
+    from ..security.key_sets import KeySets
 
 logger = logging.getLogger(__name__)
 
@@ -128,17 +131,6 @@ class Node:
         )
         self._publishers.add(self.events)
         self._publishers.add(FeatureGuard(self._fail))
-        self._sasl = SaslMechanisms(
-            config.sasl,
-            CredentialSources(
-                image=lambda: self._metadata.image,
-                random_bytes=self._random_bytes,
-                wall_clock_ms=wall_clock_ms,
-                cluster_secret=config.cluster_secret,
-                tokens=config.delegation_tokens,
-            ),
-        )
-        self._configs.on_change(lambda _old, new: self._sasl.change(new.sasl))
         if not config.is_broker:
             # A broker's follow behind its registration.
             self._publishers.add(self._configs)
@@ -216,16 +208,17 @@ class Node:
             if self._config.tls:
                 self._start_task("watch of certificates", tls.watch())
                 self.metrics.add_later(lambda: self._load_certificate_metrics(tls))
+            sasl = await self._make_sasl()
             known = self._directories.lock()
             self._phase = "It takes part in the metadata quorum once a majority of the voters answers."
-            quorum = self._quorum = self._join_quorum(tls)
+            quorum = self._quorum = self._join_quorum(tls, sasl)
             self._cluster_id = self._directories.format(
                 self._config.cluster_id or known or await quorum.find_cluster_id()
             )
             self.bound_ports = await quorum.start(self._cluster_id)
             quorum.add_metrics(self.metrics)
             if self._config.is_broker:
-                await self._start_broker(quorum, self._cluster_id, tls)
+                await self._start_broker(quorum, self._cluster_id, tls, sasl)
                 self._make_running = lambda: self._running_broker(self.parts, quorum)
             else:
                 self._make_running = lambda: self._running_controller(quorum, tls)
@@ -265,7 +258,7 @@ class Node:
         self._is_stopping = True
         self._phase = "It stops."
 
-    def _join_quorum(self, tls: TlsContexts) -> QuorumLink:
+    def _join_quorum(self, tls: TlsContexts, sasl: SaslMechanisms) -> QuorumLink:
         folder = f"{self._config.metadata_log_dir}/{METADATA_FOLDER}"
         if self._config.is_controller:
             from .voter_link import VoterLink
@@ -280,7 +273,7 @@ class Node:
                 directory_id=lambda: self._directories.metadata_directory_id,
                 hello=self._hello,
                 tls=tls,
-                sasl=self._sasl,
+                sasl=sasl,
                 runtime=self._runtime,
             )
         from .observer_link import ObserverLink
@@ -296,6 +289,35 @@ class Node:
             runtime=self._runtime,
         )
 
+    async def _make_sasl(self) -> SaslMechanisms:
+        """Raises ConfigError."""
+        key_sets: KeySets | None = None
+        if any(one.bearer is not None for sasl in self._config.sasl.values() for one in sasl.mechanisms.values()):
+            # Only a node with tokens loads it.
+            from ..security.key_sets import KeySets
+
+            key_sets = KeySets(self._files, self._loop, self._wall_clock_ms)
+
+        def token_verifier(config: BearerConfig) -> VerifyToken:
+            return no_tokens if key_sets is None else key_sets.verifier(config)
+
+        sasl = SaslMechanisms(
+            self._config.sasl,
+            CredentialSources(
+                image=lambda: self._metadata.image,
+                random_bytes=self._random_bytes,
+                wall_clock_ms=self._wall_clock_ms,
+                token_verifier=token_verifier,
+                cluster_secret=self._config.cluster_secret,
+                tokens=self._config.delegation_tokens,
+            ),
+        )
+        self._configs.on_change(lambda _old, new: sasl.change(new.sasl))
+        if key_sets is not None:
+            await key_sets.load()
+            self._start_task("keys of tokens", key_sets.watch())
+        return sasl
+
     def _hello(self) -> PeerHello:
         return PeerHello(
             node_id=self._config.node_id,
@@ -304,7 +326,7 @@ class Node:
             nonce=self._random_bytes(NONCE_BYTES),
         )
 
-    async def _start_broker(self, quorum: QuorumLink, cluster_id: str, tls: TlsContexts) -> None:
+    async def _start_broker(self, quorum: QuorumLink, cluster_id: str, tls: TlsContexts, sasl: SaslMechanisms) -> None:
         config = self._config
         previous_broker_epoch = self._directories.previous_broker_epoch()
         lifecycle = BrokerLifecycle(
@@ -332,7 +354,7 @@ class Node:
             describe_quorum=quorum.describe_quorum,
             hello=self._hello,
             tls=tls,
-            sasl=self._sasl,
+            sasl=sasl,
             intercept=self._intercept,
             open_tier=self._open_tier,
             runtime=self._runtime,

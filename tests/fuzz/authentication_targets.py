@@ -1,13 +1,19 @@
-"""What decides who a client is: JAAS values, tokens of PLAIN and SCRAM."""
+"""What decides who a client is: JAAS values, tokens of PLAIN, SCRAM and OAUTHBEARER."""
 
 from __future__ import annotations
 
 import contextlib
+from functools import cache
 from typing import Final
 
+from tokens import ISSUER, NOW_S, ec_key, jwk, key_set, token, unsigned
+
+from penstock.broker.configuration.bearer_config import BearerConfig
+from penstock.broker.security.rules.bearer import BearerExchange, VerifyToken
 from penstock.broker.security.rules.plain import PlainExchange, PlainUsers
 from penstock.broker.security.rules.sasl_exchange import AuthenticationFailed, Proved
 from penstock.broker.security.rules.scram import ScramExchange, ScramIdentity
+from penstock.broker.security.rules.token_verifier import read_key_set, token_verifier
 from penstock.protocol.errors import ConfigError
 from penstock.protocol.jaas import parse_jaas
 from penstock.protocol.scram import SCRAM_SHA_256, ScramMechanism
@@ -74,3 +80,47 @@ def scram_seeds() -> list[bytes]:
         b"n,a=alice,n=alice,r=client,tokenauth=true\n" + proof,
         b"n,,n=a=2Cb=3D,r=client,x=y\n" + proof,
     ]
+
+
+@cache
+def _verifier() -> VerifyToken:
+    config = BearerConfig(
+        jwks_url="file:///keys",
+        refresh_ms=1,
+        backoff_ms=1,
+        backoff_ms_max=1,
+        audiences=("kafka",),
+        issuer=ISSUER,
+        scope_claim="scope",
+        sub_claim="sub",
+        skew_ms=0,
+    )
+    keys = read_key_set(key_set(jwk(ec_key(), "one")))
+    return token_verifier(config, lambda: keys, lambda: None, lambda: 1000 * NOW_S)
+
+
+def read_bearer(data: bytes) -> None:
+    """A token, which proves alice only as the issuer has signed it."""
+    with contextlib.suppress(AuthenticationFailed):
+        outcome = BearerExchange(_verifier()).step(data)
+        assert not isinstance(outcome, Proved) or outcome.principal == "User:alice"
+
+
+def bearer_seeds() -> list[bytes]:
+    tokens = [
+        token(ec_key(), "one", "ES256"),
+        token(ec_key(), None, "ES256"),
+        token(ec_key(), "one", "ES256", exp=NOW_S),
+        unsigned(sub="root"),
+    ]
+    return [f"n,,\x01auth=Bearer {one}\x01\x01".encode() for one in tokens]
+
+
+def read_keys(data: bytes) -> None:
+    """A key set, which an issuer or a file may have broken."""
+    with contextlib.suppress(ValueError):
+        assert read_key_set(data)
+
+
+def key_seeds() -> list[bytes]:
+    return [key_set(jwk(ec_key(), "one"), jwk(ec_key(), None, use="sig", alg="ES256")), b'{"keys": []}']

@@ -134,5 +134,19 @@ _ALL = (
         base_bytes=64 * KIB,
         bytes_per_byte=256,
     ),
+    Target(
+        name="sasl-bearer",
+        read=authentication.read_bearer,
+        seeds=authentication.bearer_seeds,
+        base_bytes=64 * KIB,
+        bytes_per_byte=256,
+    ),
+    Target(
+        name="key-sets",
+        read=authentication.read_keys,
+        seeds=authentication.key_seeds,
+        base_bytes=128 * KIB,
+        bytes_per_byte=256,
+    ),
 )
 TARGETS: Mapping[str, Target] = {target.name: target for target in _ALL}

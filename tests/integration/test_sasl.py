@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.abc import AbstractTokenProvider
 from aiokafka.errors import KafkaError as AioKafkaError
 from click.testing import CliRunner, Result
 from confluent_kafka import KafkaError, Producer
@@ -20,9 +21,11 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 from kafka import KafkaProducer
+from tokens import jwk, key_set, rsa_key, token
 from waiting import wait_for
 
 from penstock import cli
+from penstock.client.clock import now_ms
 from penstock.local.cluster import LocalCluster
 from penstock.local.local_node import LocalNode
 from penstock.local.ports import find_free
@@ -79,13 +82,17 @@ def sasl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SaslCluster]:
         controller = next(one for one in told["listeners"].split(",") if one.startswith("CONTROLLER:"))
         return {**told, "listeners": f"{listeners(node)['listeners']},{controller}"}
 
+    keys = tmp_path_factory.mktemp("issuer") / "keys.json"
+    keys.write_bytes(key_set(jwk(rsa_key(), "one")))
     cluster = LocalCluster(
         tmp_path_factory.mktemp("cluster"),
         node_count=3,
         properties={
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
             "inter.broker.listener.name": "SASL",
-            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+            "sasl.oauthbearer.jwks.endpoint.url": f"file://{keys}",
+            "sasl.oauthbearer.expected.audience": "kafka",
             "cluster.scram.credentials": "SCRAM-SHA-256=[name=carol,password=first-1]",
             "listener.name.sasl.plain.sasl.jaas.config": JAAS,
             "listener.name.controller.plain.sasl.jaas.config": JAAS,
@@ -162,6 +169,55 @@ def test_commands_authenticate_by_a_file_of_properties(sasl: SaslCluster, tmp_pa
         assert refused.exit_code == 1
         assert "Authentication failed: Invalid username or password" in refused.output
     assert "guess-78" not in sasl.logs()
+
+
+def test_clients_authenticate_by_tokens_and_renew_their_sessions(sasl: SaslCluster) -> None:
+    lifetime_s = 4
+
+    def erin() -> str:
+        now_s = int(now_ms() / 1000)
+        return token(rsa_key(), sub="erin", iat=now_s, exp=now_s + lifetime_s)
+
+    told: list[float] = []
+
+    def librdkafka(_config: str) -> tuple[str, float]:
+        told.append(now_ms() / 1000 + lifetime_s)
+        return erin(), told[-1]
+
+    settings = {
+        "bootstrap.servers": sasl.bootstrap,
+        "security.protocol": "sasl_plaintext",
+        "sasl.mechanism": "OAUTHBEARER",
+        "oauth_cb": librdkafka,
+    }
+    producer = Producer(settings | {"acks": "all"})
+
+    def send() -> bool:
+        producer.produce("tokens", b"librdkafka")
+        assert producer.flush(DEADLINE_S) == 0
+        return len(told) >= 3
+
+    # Its sessions are renewed while it sends; a session that ends takes nothing with it.
+    wait_for(send, "renewed sessions")
+
+    class Provider(AbstractTokenProvider):  # type: ignore[misc]
+        async def token(self) -> str:
+            return erin()
+
+    async def read() -> bytes | None:
+        consumer = AIOKafkaConsumer(
+            "tokens",
+            bootstrap_servers=sasl.bootstrap.split(","),
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism="OAUTHBEARER",
+            sasl_oauth_token_provider=Provider(),
+            auto_offset_reset="earliest",
+        )
+        async with consumer:
+            value: bytes | None = (await consumer.getone()).value
+            return value
+
+    assert asyncio.run(asyncio.wait_for(read(), DEADLINE_S)) == b"librdkafka"
 
 
 def test_a_wrong_password_is_told_to_every_client_and_not_to_the_log(sasl: SaslCluster) -> None:

@@ -12,7 +12,10 @@ from ....protocol.scram import BY_NAME, ITERATIONS_MIN, ScramMechanism
 from ....quorum.decisions.delegation_tokens import DelegationTokenConfig, hmac_of, is_expired
 from ....quorum.metadata.image import MetadataImage
 from ....quorum.metadata.security_image import ScramCredential, ScramUser
+from ...configuration.bearer_config import OAUTHBEARER, BearerConfig
 from ...configuration.sasl_config import PLAIN, MechanismConfig, SaslConfig
+from .bearer import BearerExchange, VerifyToken, no_tokens
+from .bearer_claims import unsigned_verifier
 from .plain import PlainExchange, PlainUsers
 from .sasl_exchange import BeginExchange, user
 from .scram import ScramExchange, ScramIdentity
@@ -34,6 +37,7 @@ class CredentialSources:
     image: Callable[[], MetadataImage]
     random_bytes: Callable[[int], bytes]
     wall_clock_ms: Callable[[], int]
+    token_verifier: Callable[[BearerConfig], VerifyToken] = lambda _config: no_tokens
     cluster_secret: bytes = b""
     tokens: DelegationTokenConfig | None = None
 
@@ -113,5 +117,14 @@ class SaslMechanisms:
             assert config.jaas is not None, "PLAIN has users"
             users = PlainUsers(config.jaas.options)
             return lambda _context: PlainExchange(users)
+        if config.mechanism == OAUTHBEARER:
+            bearer = config.bearer
+            assert bearer is not None, "OAUTHBEARER is told how tokens are checked"
+            verify = (
+                unsigned_verifier(bearer, sources.wall_clock_ms)
+                if bearer.jwks_url is None
+                else sources.token_verifier(bearer)
+            )
+            return lambda _context: BearerExchange(verify)
         mechanism = BY_NAME[config.mechanism]
         return lambda _context: ScramExchange(mechanism, sources.find_scram, sources.random_bytes, sources.decoy_key)

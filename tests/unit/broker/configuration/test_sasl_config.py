@@ -38,6 +38,47 @@ def test_a_listener_has_its_mechanisms_and_their_users() -> None:
     assert "hunter2" not in repr(sasl)
 
 
+BEARER = {**SASL, "sasl.enabled.mechanisms": "OAUTHBEARER"}
+BEARER_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+HANDLER = "listener.name.sasl_plaintext.oauthbearer.sasl.server.callback.handler.class"
+UNSECURED = (
+    "org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+)
+BEARER_JAAS = "listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config"
+
+
+def test_tokens_are_checked_as_the_listener_is_told() -> None:
+    told = {
+        **BEARER,
+        "sasl.oauthbearer.jwks.endpoint.url": "https://issuer/keys",
+        "listener.name.sasl_plaintext.sasl.oauthbearer.expected.audience": "kafka, other",
+        "listener.name.sasl_plaintext.oauthbearer.sasl.oauthbearer.expected.issuer": "https://issuer",
+        "sasl.oauthbearer.sub.claim.name": "client",
+    }
+    bearer = load(told).sasl["SASL_PLAINTEXT"].mechanisms["OAUTHBEARER"].bearer
+    assert bearer is not None
+    assert (bearer.jwks_url, bearer.audiences, bearer.issuer) == (
+        "https://issuer/keys",
+        ("kafka", "other"),
+        "https://issuer",
+    )
+    assert (bearer.sub_claim, bearer.scope_claim, bearer.skew_ms) == ("client", "scope", 30_000)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {HANDLER: UNSECURED},
+        {BEARER_JAAS: f'{BEARER_MODULE} required unsecuredValidatorRequiredScope="write";'},
+    ],
+)
+def test_unsigned_tokens_are_taken_where_that_is_told(told: dict[str, str]) -> None:
+    bearer = load({**BEARER, **told}).sasl["SASL_PLAINTEXT"].mechanisms["OAUTHBEARER"].bearer
+    assert bearer is not None
+    assert bearer.jwks_url is None
+    assert bearer.required_scopes == (("write",) if BEARER_JAAS in told else ())
+
+
 def test_a_listener_without_sasl_has_none() -> None:
     assert load({}).sasl == {}
 
@@ -96,6 +137,26 @@ def test_anyone_who_reaches_a_wide_listener_with_sasl_has_still_to_prove_himself
             {**SASL, "listener.name.sasl_plaintext.plain.sasl.server.callback.handler.class": "com.example.Mine"},
             "listener.name.sasl_plaintext.plain.sasl.server.callback.handler.class is set, but no class of a callback "
             "handler can be loaded here.",
+        ),
+        (
+            BEARER,
+            "Listener SASL_PLAINTEXT has OAUTHBEARER, so sasl.oauthbearer.jwks.endpoint.url must say where the keys "
+            f"of the tokens' issuer are; unsigned tokens are taken only where {HANDLER} is {UNSECURED}.",
+        ),
+        (
+            {**BEARER, HANDLER: UNSECURED, "sasl.oauthbearer.jwks.endpoint.url": "https://a/b"},
+            "Listener SASL_PLAINTEXT is told both sasl.oauthbearer.jwks.endpoint.url and to take unsigned tokens; it "
+            "can be one of them.",
+        ),
+        (
+            {**BEARER, HANDLER: "com.example.Mine"},
+            f"{HANDLER} can only be org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler "
+            f"or {UNSECURED}: no other class can be loaded here.",
+        ),
+        (
+            {**BEARER, "sasl.oauthbearer.jwks.endpoint.url": "ftp://a/b"},
+            "sasl.oauthbearer.jwks.endpoint.url must be the URL of a JSON Web Key Set, https://… or file:///…, but "
+            "is not.",
         ),
         (
             {**SASL, "sasl.server.max.receive.size": "0"},
