@@ -16,6 +16,7 @@ from kio.static.primitive import i8
 from ...protocol.acls import AclOperation, PatternType, PermissionType, ResourceType
 from ..bootstrap import Bootstrap, bootstrap_options
 from ..terminal import print_json, print_table, say
+from ..topic_completion import complete_topics
 from .acl_bindings import OPERATIONS, Binding, Entry, Resource, Roles, Subjects, bindings, resources_of
 from .questions import ask, check
 
@@ -52,7 +53,14 @@ def _with(command: _Command, *options: Callable[[_Command], _Command]) -> _Comma
 def _resource_options(*pattern_types: str) -> Callable[[_Command], _Command]:
     return lambda command: _with(
         command,
-        click.option("--topic", "topics", multiple=True, metavar="NAME", help="* for all of them."),
+        click.option(
+            "--topic",
+            "topics",
+            multiple=True,
+            metavar="NAME",
+            shell_complete=complete_topics,
+            help="* for all of them.",
+        ),
         click.option("--group", "groups", multiple=True, metavar="NAME", help="A consumer group."),
         click.option("--transactional-id", "transactional_ids", multiple=True, metavar="NAME"),
         click.option("--delegation-token", "delegation_tokens", multiple=True, metavar="ID"),
