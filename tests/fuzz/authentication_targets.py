@@ -1,4 +1,4 @@
-"""What decides who a client is: JAAS values, tokens of PLAIN, SCRAM and OAUTHBEARER."""
+"""What decides who a client is: certificates, JAAS values, tokens of PLAIN, SCRAM and OAUTHBEARER."""
 
 from __future__ import annotations
 
@@ -9,20 +9,47 @@ from typing import Final
 from tokens import ISSUER, NOW_S, ec_key, jwk, key_set, token, unsigned
 
 from penstock.broker.configuration.bearer_config import BearerConfig
+from penstock.broker.configuration.principal_mapping import parse_principal_mapping
+from penstock.broker.network.rules.distinguished_name import subject_of
 from penstock.broker.security.rules.bearer import BearerExchange, VerifyToken
 from penstock.broker.security.rules.plain import PlainExchange, PlainUsers
 from penstock.broker.security.rules.sasl_exchange import AuthenticationFailed, Proved
 from penstock.broker.security.rules.scram import ScramExchange, ScramIdentity
 from penstock.broker.security.rules.token_verifier import read_key_set, token_verifier
-from penstock.protocol.errors import ConfigError
+from penstock.protocol.errors import ConfigError, CorruptData
 from penstock.protocol.jaas import parse_jaas
 from penstock.protocol.scram import SCRAM_SHA_256, ScramMechanism
 from penstock.quorum.metadata.security_image import ScramCredential
 
+_RULES: Final = parse_principal_mapping("rules", r"RULE:^CN=((\w|[., ])+),O=.*$/$1/L, RULE:(.*)a.*$/$1$1/, DEFAULT")
 _SECRET: Final = "never-shown-7"
 _USERS: Final = PlainUsers({"user_alice": "hunter2"})
 # Of no password at all.
 _CREDENTIAL: Final = ScramCredential(salt=b"salt", stored_key=bytes(32), server_key=bytes(32), iterations=4096)
+
+
+def read_certificate(data: bytes) -> None:
+    """DER, and the rules that make a principal of its subject."""
+    with contextlib.suppress(CorruptData):
+        name = _RULES.name_of(subject_of(data))
+        assert isinstance(name, str), "the last rule takes every name"
+
+
+def certificate_seeds() -> list[bytes]:
+    # A certificate's fields up to the subject, with the names that differ most.
+    names = [
+        "300f310d300b06035504030c04f09f9880",
+        "3033310a3008060355040a0c01613125300806035504030c01783008060355040b0c0179300f060a0992268993f22c6401010c017a",
+        "30223114301206092a864886f70d01090116056140622e63310a300806035504030c0178",
+        "30143112301006035504030c092c3d2b3c3e233b225c",
+    ]
+    return [_certificate(bytes.fromhex(name)) for name in names]
+
+
+def _certificate(subject: bytes) -> bytes:
+    fields = bytes.fromhex("a003020102" + "020101" + "3000" + "3000" + "3000") + subject + bytes.fromhex("3000")
+    signed = bytes((0x30, len(fields))) + fields
+    return bytes((0x30, len(signed))) + signed
 
 
 def read_jaas(data: bytes) -> None:

@@ -114,6 +114,13 @@ _ALL = (
         bytes_per_byte=256,
     ),
     Target(
+        name="certificates",
+        read=authentication.read_certificate,
+        seeds=authentication.certificate_seeds,
+        base_bytes=64 * KIB,
+        bytes_per_byte=256,
+    ),
+    Target(
         name="jaas",
         read=authentication.read_jaas,
         seeds=authentication.jaas_seeds,

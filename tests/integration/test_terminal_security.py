@@ -14,6 +14,8 @@ from certificates import Authority
 from click.testing import CliRunner, Result
 
 from penstock import cli
+from penstock.client.clock import now_ms
+from penstock.client.sasl_login import unsecured_token
 from penstock.local.cluster import LocalCluster
 from penstock.local.local_node import LocalNode
 from penstock.local.ports import find_free
@@ -21,6 +23,10 @@ from penstock.local.ports import find_free
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+BEARER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+UNSECURED = (
+    "org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+)
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
@@ -75,7 +81,9 @@ def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
         "ssl.truststore.location": str(folder / "authority.pem"),
         "ssl.client.auth": "required",
         "listener.name.tls.ssl.principal.mapping.rules": "RULE:^CN=([^,]+),.*$/$1/L",
-        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+        "listener.name.sasl.oauthbearer.sasl.jaas.config": f"{BEARER} required;",
+        "listener.name.sasl.oauthbearer.sasl.server.callback.handler.class": UNSECURED,
         "listener.name.sasl.plain.sasl.jaas.config": f'{PLAIN} required user_admin="admin-1";',
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         # The harness asks on the other listener whether the node is ready.
@@ -141,6 +149,20 @@ def test_a_certificate_is_a_principal_by_the_rules_of_its_listener(terminal: Ter
     added = terminal.json("admin", "acl", "add", *words)["added"]
     assert terminal.json("grace", "acl", "list")["acls"] == added
     assert terminal.json("admin", "acl", "remove", *words)["removed"] == added
+
+
+def test_a_token_of_an_issuer_is_read_from_its_file(terminal: Terminal, tmp_path: Path) -> None:
+    """RFC 7628, with librdkafka and with a connection of our own; this node takes unsigned tokens."""
+    told = f'{BEARER} required unsecuredLoginStringClaim_sub="admin"'
+    terminal.log_in("by-name", mechanism="OAUTHBEARER", jaas=told)
+    (tmp_path / "token").write_text(unsecured_token("admin", now_s=now_ms() // 1000) + "\n")
+    of_file = f"{BEARER} required;\nsasl.oauthbearer.token.endpoint.url=file://{tmp_path}/token\n#"
+    terminal.log_in("by-file", mechanism="OAUTHBEARER", jaas=of_file)
+    for name in ("by-name", "by-file"):
+        assert "orders" in terminal.run(name, "topic", "list").stdout
+        assert terminal.json(name, "acl", "list") == {"acls": []}
+    (tmp_path / "token").write_text("a.b.c")
+    assert "(SASL_AUTHENTICATION_FAILED)" in terminal.run("by-file", "acl", "list", status=1).stderr
 
 
 def test_quotas_are_set_listed_and_removed(terminal: Terminal) -> None:

@@ -18,6 +18,8 @@ _SEQUENCE: Final = 0x30
 _SET: Final = 0x31
 _OBJECT_IDENTIFIER: Final = 0x06
 _VERSION: Final = 0xA0
+_OBJECT_IDENTIFIER_BYTES_MAX: Final = 256
+"""Real ones have a dozen; the text of a huge number takes long."""
 _SUBJECT_INDEX: Final = 4
 """In tbsCertificate, behind the version."""
 # UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString: Java reads the bytes of all as UTF-8.
@@ -114,6 +116,8 @@ def _length(size: int) -> bytes:
 
 
 def _object_identifier(content: bytes) -> str:
+    if len(content) > _OBJECT_IDENTIFIER_BYTES_MAX:
+        raise CorruptData(f"an object identifier of the certificate has {len(content)} bytes")
     if not content or content[-1] & 0x80:
         raise CorruptData("an object identifier of the certificate ends too early")
     numbers, number = [], 0

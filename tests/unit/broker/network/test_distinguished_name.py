@@ -126,6 +126,10 @@ def test_a_damaged_certificate_gives_a_name_or_an_error(data: st.DataObject) -> 
         ("3003020100", "tag 0x30 where 0x31 is expected"),
         ("3100310230003100", "an attribute of a name has 0 parts, not type and value"),
         ("3106300406000c00", "an object identifier of the certificate ends too early"),
+        (
+            "3182010b3082010706820101" + "2a" + "81" * 255 + "010c00",
+            "an object identifier of the certificate has 257 bytes",
+        ),
         ("310730050601810c00", "an object identifier of the certificate ends too early"),
     ],
 )
