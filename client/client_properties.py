@@ -40,7 +40,11 @@ SECRETS: Final = frozenset(
     }
 )
 """Keys whose values must not be seen, by either name."""
-_SECRET_ENDINGS: Final = (*sorted(SECRETS), "passphrase", "client.secret", "token.secret.key")
+_SECRET_ENDINGS: Final = (
+    *(".password", ".passphrase", ".secret", ".secret.key", ".jaas.config", ".keystore.key", ".key.pem"),
+    "cluster.scram.credentials",
+)
+"""Of the keys of brokers, Penstock's own among them, and of clients."""
 _LOGIN_MODULES: Final = {
     "org.apache.kafka.common.security.plain.PlainLoginModule": ("PLAIN",),
     "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),

@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from ..client.assignments import parse_assignments
+from ..client.client_properties import is_secret
 from ..client.terminal import print_json, print_table, say
 from .cluster import LocalCluster
 from .cluster_options import folder_option, json_option, sentences
@@ -42,6 +43,9 @@ def up(node_count: int, folder: Path, port: int, properties: Mapping[str, str], 
 
     Without --detach it runs until Ctrl-C. Its data stays in the folder and is there again the next time.
     """
+    shown = [key for key, value in properties.items() if is_secret(key) and "${" not in value]
+    if shown:
+        say(f"--set shows {', '.join(shown)} to every user of this machine, who can read command lines.")
     with sentences(), stop_signals_interrupt():
         cluster = LocalCluster(
             folder, node_count=node_count, first_port=port, properties=properties, environment=os.environ

@@ -2,8 +2,11 @@
 
 import pytest
 
-from penstock.client.client_properties import librdkafka_properties
+from penstock.broker.configuration.penstock_keys import PENSTOCK_KEYS
+from penstock.client.client_properties import SECRETS, is_secret, librdkafka_properties
 from penstock.protocol.errors import ConfigError
+from penstock.quorum.configs.definition import ConfigType
+from penstock.quorum.configs.table import broker_configs
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="ada" password="pass word";'
 SCRAM = PLAIN.replace("plain.PlainLoginModule", "scram.ScramLoginModule")
@@ -120,3 +123,13 @@ def test_what_cannot_be_is_one_sentence_without_a_password(given: dict[str, str]
         librdkafka_properties(given)
     assert sentence in str(raised.value)
     assert "pass word" not in str(raised.value)
+
+
+def test_every_password_of_a_node_and_of_a_client_is_known_by_its_ending() -> None:
+    brokers = {name for name, definition in broker_configs().items() if definition.is_sensitive}
+    own = {name for name, key in PENSTOCK_KEYS.items() if key.type is ConfigType.PASSWORD}
+    # Certificates are no secrets, though Kafka hides them with the keys.
+    public = {"ssl.keystore.certificate.chain", "ssl.truststore.certificates"}
+    assert {name for name in brokers | own | SECRETS if not is_secret(name)} == public
+    assert is_secret("listener.name.x.scram-sha-256.sasl.jaas.config")
+    assert not any(map(is_secret, ("num.partitions", "ssl.keystore.location", "security.protocol", "sasl.username")))
