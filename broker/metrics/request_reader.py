@@ -9,6 +9,7 @@ from typing import Final
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode
 from ...protocol.own_apis import api_name
+from ..network.connection_host import Authentication
 from ..network.dispatch import Dispatcher
 from ..network.listeners import Listeners
 from ..network.rules.request_statistics import RequestStatistics, RequestTimes
@@ -27,6 +28,12 @@ STAGES: Final = (
 """In the order of `request_statistics.STAGES`."""
 FETCH_OF_NODE: Final = "FetchFollower"
 FETCH_OF_CLIENT: Final = "FetchConsumer"
+AUTHENTICATIONS: Final = (
+    (Authentication(is_successful=True, is_renewal=False), metrics.AUTHENTICATIONS_SUCCESSFUL),
+    (Authentication(is_successful=False, is_renewal=False), metrics.AUTHENTICATIONS_FAILED),
+    (Authentication(is_successful=True, is_renewal=True), metrics.REAUTHENTICATIONS_SUCCESSFUL),
+    (Authentication(is_successful=False, is_renewal=True), metrics.REAUTHENTICATIONS_FAILED),
+)
 SOFTWARE_MAX: Final = 100
 """Names and versions of client software, which clients choose, with series of their own; others are OTHER_SOFTWARE."""
 OTHER_SOFTWARE: Final = "other"
@@ -84,8 +91,15 @@ class ConnectionReader:
         yield Reading(
             metrics.CONNECTIONS_CLOSED, [((name, PROCESSOR), count - present[name]) for name, count in opened.items()]
         )
+        authentications: Counter[tuple[str, Authentication]] = Counter()
+        for one in all_of_them:
+            authentications.update(one.authentications)
+        for kind, metric in AUTHENTICATIONS:
+            counts = [(name, count) for (name, found), count in authentications.items() if found == kind]
+            yield Reading(metric, [((name, PROCESSOR), count) for name, count in counts])
         yield from self._read_software()
-        yield read(metrics.EXPIRED_CONNECTIONS, sum(one.connections_idle_closed for one in all_of_them))
+        yield read(metrics.EXPIRED_CONNECTIONS, sum(one.sessions_expired for one in all_of_them))
+        yield read(metrics.CONNECTIONS_IDLE_CLOSED, sum(one.connections_idle_closed for one in all_of_them))
         yield read(metrics.CONNECTIONS_REFUSED, sum(one.connections_refused for one in all_of_them))
         yield read(metrics.CONNECTIONS_THROTTLED, sum(one.connections_throttled for one in all_of_them))
         yield read(metrics.CONNECTIONS_FAILED, sum(one.connections_failed for one in all_of_them))

@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ..timing.loop_timer_wheel import LoopTimerWheel
 from .peer_log import PeerLog
@@ -31,6 +31,13 @@ IDLE_TICK_MS = 100
 """Idle connections are closed at most that much late."""
 NEVER_MS = 1 << 60
 """`ConnectionHost.idle_ms_max` of connections that are not closed for being idle."""
+
+
+class Authentication(NamedTuple):
+    """What became of one, on a listener with SASL; `is_renewal`: of a session (KIP-368)."""
+
+    is_successful: bool
+    is_renewal: bool
 
 
 class HostedConnection(Protocol):
@@ -74,6 +81,8 @@ class NetworkCounters:
     connections_failed: int = 0
     """Closed by the node because of what the peer sent."""
     connections_idle_closed: int = 0
+    sessions_expired: int = 0
+    """Connections closed by the node because they went on after the end of their session."""
     bytes_in: int = 0
     bytes_out: int = 0
 
@@ -106,6 +115,8 @@ class ConnectionHost:
     idle_timer: LoopTimerWheel[HostedConnection] = field(init=False)
     counters: NetworkCounters = field(default_factory=NetworkCounters)
     opened_by_listener: Counter[str] = field(default_factory=Counter)
+    authentications: Counter[tuple[str, Authentication]] = field(default_factory=Counter)
+    """By the name of the listener."""
     requests: RequestStatistics = field(default_factory=RequestStatistics)
     request_kinds: Mapping[int, RequestKind] = field(init=False)
     """Those of `requests`."""

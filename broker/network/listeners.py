@@ -16,7 +16,7 @@ from ..configuration.listener_config import ListenerConfig
 from ..configuration.principal_mapping import PrincipalMapping
 from ..configuration.sasl_config import SaslConfig
 from .connection import Connection
-from .connection_host import ConnectionHost
+from .connection_host import Authentication, ConnectionHost
 from .protocol_sniffer import LinkAcceptor, ProtocolSniffer, UnknownConnections
 from .sasl_connection import SaslConnection
 from .tls_transport import TlsHost, TlsTransport
@@ -42,6 +42,8 @@ class NetworkStatistics:
     request_memory_limit_bytes: int
     open_by_listener: Mapping[str, int]
     opened_by_listener: Mapping[str, int]
+    authentications: Mapping[tuple[str, Authentication], int]
+    sessions_expired: int
 
 
 class Listeners:
@@ -168,4 +170,6 @@ class Listeners:
             request_memory_limit_bytes=self._host.memory.limit_bytes,
             open_by_listener=Counter(one.listener_name for one in self._host.connections),
             opened_by_listener=dict(self._host.opened_by_listener),
+            authentications=dict(self._host.authentications),
+            sessions_expired=counters.sessions_expired,
         )

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from ...protocol.apis import APIS, ApiKey
 from .connection import INT16, INT32, TURN_REQUESTS_MAX, Connection
-from .connection_host import ConnectionHost
-from .request import Answer, Request
+from .connection_host import Authentication, ConnectionHost
+from .request import Request
 from .rules.sasl_session import SaslSession, SaslState
 
 logger = logging.getLogger(__name__)
@@ -26,7 +26,14 @@ NO_VERSION = -1
 class SaslConnection(Connection):
     """The protocol object of one accepted socket."""
 
-    __slots__ = ("_frame_bytes_max", "_is_open", "_refusal_delay_s", "_session", "_session_timer")
+    __slots__ = (
+        "_frame_bytes_max",
+        "_is_open",
+        "_is_renewal",
+        "_refusal_delay_s",
+        "_session",
+        "_session_timer",
+    )
 
     def __init__(
         self, host: ConnectionHost, listener_name: str, *, frame_bytes_max: int, refusal_delay_s: float
@@ -38,34 +45,40 @@ class SaslConnection(Connection):
         self._session = SaslSession()
         self._session_timer: asyncio.TimerHandle | None = None
         self._is_open = False
+        self._is_renewal = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        self._session.on_change = self._on_session_change
         self._context = replace(self._context, sasl=self._session)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        # Else the session would hold the connection that holds it.
+        self._session.on_change = None
         super().connection_lost(exc)
 
-    def on_answer(self, request: Request, answer: Answer) -> None:
-        super().on_answer(request, answer)
-        state = self._session.state
-        if self._is_open is (state is SaslState.PROVED):
-            if state is SaslState.FAILED and not self._is_draining:
-                self.drain()
-            return
+    def _on_session_change(self) -> None:
+        """Before the request is answered that changed it."""
         self._stop_timer()
-        self._is_open = not self._is_open
-        if self._is_open:
+        self._is_open = False
+        state = self._session.state
+        if state is SaslState.PROVED:
+            self._is_open = True
+            self._count(is_successful=True)
             if self._session.end_s is not None:
                 self._session_timer = self._host.loop.call_at(self._session.end_s, self._end_session)
+        elif state is SaslState.FAILED:
+            self._count(is_successful=False)
+            # It is answered, if at all, and then the connection is closed.
+            self.drain()
         else:
             # What came with a SaslHandshake begins in another turn, by the rules of an exchange.
             self._turn_requests = TURN_REQUESTS_MAX
 
     def _begin_frames(self, view: memoryview, start: int, end: int) -> int:
         if self._is_open:
-            return super()._begin_frames(view, start, end)
+            return Connection._begin_frames(self, view, start, end)
         self._is_beginning = True
         self._is_blocked = self._is_draining
         while end - start >= 4 and not self._is_proved():
@@ -115,6 +128,7 @@ class SaslConnection(Connection):
             self._begin(frame, is_exclusive=True)
         elif self._session.state is SaslState.EXPIRED:
             # Kafka closes it at once, without an answer.
+            self._host.counters.sessions_expired += 1
             self._refuse_frame("its session has ended and it did not authenticate again")
         else:
             name = APIS[ApiKey(api_key)].name if api_key in APIS else f"{api_key}, which does not exist,"
@@ -122,12 +136,17 @@ class SaslConnection(Connection):
 
     def _refuse(self, reason: str) -> None:
         """Closes the connection after the delay of a failed authentication, and begins nothing until then."""
-        self._session.fail()
         request = Request(self, -1, -1, 0, self._context, self._host.receive_view[:0], 0)
         self._outbox.slots.append(request)
         self._open_count += 1
         self._exclusive = request
+        self._session.fail()
         self._host.loop.call_later(self._refusal_delay_s, request.close_connection, reason)
+
+    def _count(self, *, is_successful: bool) -> None:
+        """Whatever follows the first success is a renewal."""
+        self._host.authentications[self._listener_name, Authentication(is_successful, self._is_renewal)] += 1
+        self._is_renewal = self._is_renewal or is_successful
 
     def _end_session(self) -> None:
         self._session_timer = None

@@ -11,6 +11,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.errors import KafkaError as AioKafkaError
+from certificates import Authority
 from click.testing import CliRunner, Result
 from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import (
@@ -41,10 +42,15 @@ JAAS = (
 
 
 class SaslCluster:
-    """Every node has a listener of the harness (PLAINTEXT), one of clients and nodes (SASL), and the controllers'."""
+    """Each node has a listener of the harness (PLAINTEXT), one of clients and nodes (SASL), one of clients (TLS),
+    and the controllers'."""
 
-    def __init__(self, cluster: LocalCluster, ports: dict[int, int]) -> None:
+    def __init__(
+        self, cluster: LocalCluster, ports: dict[int, int], tls_ports: dict[int, int], authority: Path
+    ) -> None:
         self.cluster = cluster
+        self.tls_bootstrap = ",".join(f"127.0.0.1:{port}" for port in tls_ports.values())
+        self.authority = authority
         self.bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports.values())
 
     def librdkafka(self, mechanism: str, user: str, password: str) -> dict[str, str | int | float | bool]:
@@ -74,9 +80,15 @@ class SaslCluster:
 def sasl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SaslCluster]:
     generator = random.Random()
     ports = {node_id: find_free(generator) for node_id in (1, 2, 3)}
+    tls_ports = {node_id: find_free(generator) for node_id in ports}
+    folder = tmp_path_factory.mktemp("tls")
+    authority = Authority()
+    (folder / "authority.pem").write_text(authority.certificate)
+    (folder / "node.pem").write_text(authority.issue_for_node(1))
 
     def listeners(node: LocalNode) -> dict[str, str]:
-        return {"listeners": f"PLAINTEXT://127.0.0.1:{node.port},SASL://127.0.0.1:{ports[node.id]}"}
+        own = f"SASL://127.0.0.1:{ports[node.id]},TLS://127.0.0.1:{tls_ports[node.id]}"
+        return {"listeners": f"PLAINTEXT://127.0.0.1:{node.port},{own}"}
 
     def with_controllers(node: LocalNode, told: dict[str, str]) -> dict[str, str]:
         controller = next(one for one in told["listeners"].split(",") if one.startswith("CONTROLLER:"))
@@ -88,19 +100,25 @@ def sasl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SaslCluster]:
         tmp_path_factory.mktemp("cluster"),
         node_count=3,
         properties={
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,"
+            "TLS:SASL_SSL,CONTROLLER:SASL_SSL",
             "inter.broker.listener.name": "SASL",
             "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
             "sasl.oauthbearer.jwks.endpoint.url": f"file://{keys}",
             "sasl.oauthbearer.expected.audience": "kafka",
             "cluster.scram.credentials": "SCRAM-SHA-256=[name=carol,password=first-1]",
             "listener.name.sasl.plain.sasl.jaas.config": JAAS,
+            "listener.name.tls.plain.sasl.jaas.config": JAAS,
             "listener.name.controller.plain.sasl.jaas.config": JAAS,
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(folder / "node.pem"),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(folder / "authority.pem"),
         },
         rewire=lambda node, told: with_controllers(node, dict(told)),
     )
     with cluster:
-        yield SaslCluster(cluster, ports)
+        yield SaslCluster(cluster, ports, tls_ports, folder / "authority.pem")
 
 
 def test_clients_authenticate_by_plain_and_nodes_replicate(sasl: SaslCluster) -> None:
@@ -119,6 +137,18 @@ def test_clients_authenticate_by_plain_and_nodes_replicate(sasl: SaslCluster) ->
             return {(await consumer.getone()).value for _ in range(2)}
 
     assert asyncio.run(asyncio.wait_for(read(), DEADLINE_S)) == {b"librdkafka", b"kafka-python"}
+
+
+def test_clients_authenticate_inside_tls(sasl: SaslCluster) -> None:
+    told = {
+        **sasl.librdkafka("PLAIN", "alice", PASSWORD),
+        "bootstrap.servers": sasl.tls_bootstrap,
+        "security.protocol": "sasl_ssl",
+        "ssl.ca.location": str(sasl.authority),
+    }
+    producer = Producer(told)
+    producer.produce("ships", b"librdkafka")
+    assert producer.flush(DEADLINE_S) == 0
 
 
 def test_clients_authenticate_by_scram_with_what_clients_have_set(sasl: SaslCluster) -> None:
@@ -172,7 +202,7 @@ def test_commands_authenticate_by_a_file_of_properties(sasl: SaslCluster, tmp_pa
 
 
 def test_clients_authenticate_by_tokens_and_renew_their_sessions(sasl: SaslCluster) -> None:
-    lifetime_s = 4
+    lifetime_s = 2
 
     def erin() -> str:
         now_s = int(now_ms() / 1000)

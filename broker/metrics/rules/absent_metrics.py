@@ -84,8 +84,11 @@ ABSENT: Final = (
         "`kafka_server_quota_throttle_time` and `penstock_connections_throttled_total` have the times and counts.",
     ),
     Absent(
-        mbeans=("kafka.server:type=socket-server-metrics (*authentication*)",),
-        reason="There is no SASL.",
+        mbeans=(
+            "kafka.server:type=socket-server-metrics (successful-authentication-no-reauth-total)",
+            "kafka.server:type=socket-server-metrics (reauthentication-latency-*)",
+        ),
+        reason="Clients without re-authentication are told by their software, and it is one request.",
     ),
     Absent(
         mbeans=(

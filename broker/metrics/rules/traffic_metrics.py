@@ -51,6 +51,22 @@ CONNECTIONS_OPENED: Final = attribute_count(
 CONNECTIONS_CLOSED: Final = attribute_count(
     SOCKETS, "connection-close-total", "Connections closed, by either side.", "listener", "networkProcessor"
 )
+AUTHENTICATIONS_SUCCESSFUL: Final = attribute_count(
+    SOCKETS, "successful-authentication-total", "Successful authentications by SASL.", "listener", "networkProcessor"
+)
+AUTHENTICATIONS_FAILED: Final = attribute_count(
+    SOCKETS, "failed-authentication-total", "Failed authentications by SASL.", "listener", "networkProcessor"
+)
+REAUTHENTICATIONS_SUCCESSFUL: Final = attribute_count(
+    SOCKETS,
+    "successful-reauthentication-total",
+    "Sessions renewed (KIP-368).",
+    "listener",
+    "networkProcessor",
+)
+REAUTHENTICATIONS_FAILED: Final = attribute_count(
+    SOCKETS, "failed-reauthentication-total", "Sessions whose renewal failed.", "listener", "networkProcessor"
+)
 CONNECTIONS_BY_SOFTWARE: Final = attribute(
     SOCKETS,
     "connections",
@@ -61,7 +77,11 @@ CONNECTIONS_BY_SOFTWARE: Final = attribute(
     "networkProcessor",
 )
 EXPIRED_CONNECTIONS: Final = value(
-    "kafka.network:type=SocketServer,name=ExpiredConnectionsKilledCount", "Connections closed for being idle."
+    "kafka.network:type=SocketServer,name=ExpiredConnectionsKilledCount",
+    "Connections closed because they went on after the end of their session (KIP-368).",
+)
+CONNECTIONS_IDLE_CLOSED: Final = own(
+    "counter", "penstock_connections_idle_closed_total", "Connections closed because nothing came for too long."
 )
 MEMORY_USED: Final = value(
     "kafka.network:type=SocketServer,name=MemoryPoolUsed", "Bytes that unfinished requests hold."

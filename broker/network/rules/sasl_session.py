@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
@@ -61,6 +62,8 @@ class SaslSession:
     """When the session ends, in the loop's time; None: never."""
     renewal_s: float | None = None
     """When its renewal began last."""
+    on_change: Callable[[], None] | None = None
+    """Called when the state has changed, by what the connection's requests come to."""
 
     @property
     def is_renewal(self) -> bool:
@@ -86,16 +89,21 @@ class SaslSession:
         if self.is_renewal:
             self.renewal_s = now_s
         self.mechanism = mechanism
-        self.state = SaslState.EXCHANGE if has_headers else SaslState.TOKENS
+        self._become(SaslState.EXCHANGE if has_headers else SaslState.TOKENS)
 
     def prove(self, principal: str, end_s: float | None) -> None:
-        self.state = SaslState.PROVED
         self.principal = principal
         self.end_s = end_s
+        self._become(SaslState.PROVED)
 
     def expire(self) -> None:
         if self.state is SaslState.PROVED:
             self.state = SaslState.EXPIRED
 
     def fail(self) -> None:
-        self.state = SaslState.FAILED
+        self._become(SaslState.FAILED)
+
+    def _become(self, state: SaslState) -> None:
+        self.state = state
+        if self.on_change is not None:
+            self.on_change()

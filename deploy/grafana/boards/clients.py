@@ -47,7 +47,8 @@ DASHBOARD: Final = Dashboard(
                     queries=[
                         (rate("penstock_connections_refused_total"), "refused"),
                         (rate("penstock_connections_failed_total"), "failed"),
-                        (rate("kafka_network_socketserver_expiredconnectionskilledcount"), "idle"),
+                        (rate("penstock_connections_idle_closed_total"), "idle"),
+                        (rate("kafka_network_socketserver_expiredconnectionskilledcount"), "session ended"),
                     ],
                 ),
                 Panel(

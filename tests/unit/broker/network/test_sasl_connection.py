@@ -199,6 +199,7 @@ def test_a_session_that_has_ended_begins_nothing_and_closes(loop: ManualLoop) ->
     loop.turn()
     assert listener.begun == [1001, 1002, 1]
     assert wire.is_closing()
+    assert listener.node.host.counters.sessions_expired == 1
 
 
 def test_a_session_is_renewed_after_its_end_and_before(loop: ManualLoop) -> None:
@@ -249,6 +250,30 @@ def test_a_renewal_that_is_answered_at_once_lets_nothing_slip_through(loop: Manu
     feed(connection, wire, frame(1, ApiKey.SASL_HANDSHAKE) + frame(2, ApiKey.PRODUCE) + frame(3, ApiKey.PRODUCE))
     loop.turn()
     assert listener.begun == [1001, 1002, 1]
+
+
+def test_authentications_are_counted_by_what_became_of_them(loop: ManualLoop) -> None:
+    listener = Listener(loop)
+    counted = listener.node.host.authentications
+    connection, wire = listener.connect()
+    listener.prove(connection, wire, end_ms=1_000)
+    listener.prove(connection, wire, end_ms=1_000)
+    assert counted == {("SASL", (True, False)): 1, ("SASL", (True, True)): 1}
+    feed(connection, wire, frame(1, ApiKey.SASL_HANDSHAKE))
+    session = listener.last.context.sasl
+    assert session is not None
+    session.fail()
+    listener.answer_last()
+    _, other = listener.connect()
+    feed(other.protocol, other, frame(2, ApiKey.METADATA))
+    loop.turn(DELAY_MS)
+    loop.turn()
+    assert counted == {
+        ("SASL", (True, False)): 1,
+        ("SASL", (True, True)): 1,
+        ("SASL", (False, True)): 1,
+        ("SASL", (False, False)): 1,
+    }
 
 
 def test_a_lost_connection_leaves_no_timer(loop: ManualLoop) -> None:
