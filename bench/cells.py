@@ -32,6 +32,7 @@ from .workloads.quorum_fencing import quorum_fencing
 from .workloads.quorum_image import quorum_image
 from .workloads.quorum_quiet import quorum_quiet
 from .workloads.quorum_topic import quorum_topic
+from .workloads.quotas import quotas_settle, quotas_users
 from .workloads.replicated_partitions import replicated_partitions
 from .workloads.scraping import scraping
 from .workloads.single import single
@@ -228,6 +229,20 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
             run=lambda target: cold_reader(target, size_gb=10.0 / part, seconds=20.0 / part, is_tiered=True),
             needs_node=True,
             needs_tiers=True,
+            is_extra=True,
+        ),
+        Cell(
+            name="quotas/settle",
+            title="clients with quotas, beside records at a steady rate",
+            run=lambda target: quotas_settle(target, windows=12 // part),
+            needs_node=True,
+            is_extra=True,
+        ),
+        Cell(
+            name="quotas/users",
+            title="a thousand clients with quotas of their own",
+            run=lambda target: quotas_users(target, users=1000 // part),
+            needs_node=True,
             is_extra=True,
         ),
         *(_replicated_partitions(count) for count in (200, 500, 1000, 2000)),

@@ -206,6 +206,14 @@ MEASURES: Final[Sequence[Measure]] = (
     Measure(name="minutes", title="looked on", unit="min", is_compared=False),
     Measure(name="elections", title="elections", unit="count", is_compared=False),
     Measure(name="quiet_slowest_ms", title="slowest answer", unit="ms"),
+    Measure(name="quota_producer_of_limit", title="bytes of a limited producer, of its quota", unit="×"),
+    Measure(name="quota_consumer_of_limit", title="bytes of a limited consumer, of its quota", unit="×"),
+    Measure(name="quota_administrator_of_limit", title="topics made, of the quota", unit="×"),
+    Measure(name="quota_others_acknowledged_p99_ratio", title="others beside them: acknowledged, p99", unit="×"),
+    Measure(name="quota_others_end_to_end_p99_ratio", title="others beside them: end to end, p99", unit="×"),
+    Measure(name="quota_users_without_cpu_us", title="a thousand clients without quotas: CPU a request", unit="µs"),
+    Measure(name="quota_users_with_cpu_us", title="a thousand clients with quotas: CPU a request", unit="µs"),
+    Measure(name="quota_users_cpu_ratio", title="the ratio of both", unit="×"),
     Measure(name="loaded_mib", title="resident memory, loaded", unit="MiB"),
 )
 """What tables show, in this order; other values are kept in the results only."""
@@ -218,6 +226,17 @@ GOALS: Final[Sequence[Goal]] = (
     Goal(cells="memory", measure="loaded_mib", at_most=0.2),
     Goal(cells="compaction/*", measure="compaction_mb_per_s", at_least=1.0),
     Goal(cells="compaction/*", measure="compaction_cpu_s_per_gb", at_most=1.0),
+    *(
+        goal
+        for client in ("producer", "consumer", "administrator")
+        for goal in (
+            Goal(cells="quotas/settle", measure=f"quota_{client}_of_limit", at_least=0.95, is_ratio=False),
+            Goal(cells="quotas/settle", measure=f"quota_{client}_of_limit", at_most=1.05, is_ratio=False),
+        )
+    ),
+    Goal(cells="quotas/settle", measure="quota_others_acknowledged_p99_ratio", at_most=1.2, is_ratio=False),
+    Goal(cells="quotas/settle", measure="quota_others_end_to_end_p99_ratio", at_most=1.2, is_ratio=False),
+    Goal(cells="quotas/users", measure="quota_users_cpu_ratio", at_most=1.05, is_ratio=False),
     *(Goal(cells=cells.format("1KiB"), measure="produce_records_per_s", at_least=1.2) for cells in _STREAMS),
     *(Goal(cells=cells.format("100B"), measure="produce_records_per_s", at_least=1.5) for cells in _STREAMS),
     *(Goal(cells=cells.format("1KiB"), measure="produce_broker_cpu_s_per_gb", at_most=0.5) for cells in _STREAMS),

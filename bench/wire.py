@@ -51,9 +51,9 @@ def text(value: str) -> bytes:
     return _SHORT.pack(len(data)) + data
 
 
-def frame(key: int, version: int, body: bytes) -> bytes:
+def frame(key: int, version: int, body: bytes, client_id: str = _CLIENT_ID) -> bytes:
     """A request with its size in front. The correlation id is 0: answers come in order."""
-    rest = Struct(">hhi").pack(key, version, 0) + text(_CLIENT_ID) + body
+    rest = Struct(">hhi").pack(key, version, 0) + text(client_id) + body
     return _INT.pack(len(rest)) + rest
 
 
@@ -106,7 +106,9 @@ class ProduceFrame:
     error_places: tuple[int, ...]
 
     @classmethod
-    def of(cls, topic: str, batches: Mapping[int, bytes], *, acks: int = -1) -> ProduceFrame:
+    def of(
+        cls, topic: str, batches: Mapping[int, bytes], *, acks: int = -1, client_id: str = _CLIENT_ID
+    ) -> ProduceFrame:
         """A request with a batch for each partition."""
         parts = [_INT.pack(partition) + _INT.pack(len(data)) + data for partition, data in batches.items()]
         body = (
@@ -117,7 +119,7 @@ class ProduceFrame:
         )
         first = 2 * _INT.size + _INT.size + len(text(topic)) + _INT.size
         return cls(
-            frame(PRODUCE_KEY, PRODUCE_VERSION, body),
+            frame(PRODUCE_KEY, PRODUCE_VERSION, body, client_id),
             first + len(parts) * _PRODUCE_PARTITION.size + _INT.size,
             tuple(first + index * _PRODUCE_PARTITION.size + _INT.size for index in range(len(parts))),
         )

@@ -17,25 +17,21 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter_ns
 from typing import Final
 
 import click
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 
 from ...client import clock
 from ...client.client_log import SILENT_LOGGER
 from ...local.local_node import LocalNode
 from ..payloads import POOL_SIZE, values
-from ..quantiles import latencies
+from ..steady import DEADLINE_S, VALUE_BYTES, WARM_UP_S, SteadyRecords
 from ..target import NO_SETTINGS, Target
 from ..topics import TIMEOUT_S, admin
 from ..usage import measured
 
-VALUE_BYTES: Final = 1024
-RATE: Final = 200
-"""Records a second at the end: far from what either broker can do."""
 _SEGMENT_BYTES: Final = 64 * 1024 * 1024
 _SMALLEST_SEGMENT_BYTES: Final = 1024 * 1024
 _LARGE: Final = "large"
@@ -43,9 +39,6 @@ _STEADY: Final = "steady"
 _PARTITIONS: Final = 4
 _SEGMENTS: Final = f"{_LARGE}-*/*.log"
 _CHUNK: Final = 10_000
-_WARM_UP_S: Final = 2.0
-_NS: Final = 1_000_000_000
-_DEADLINE_S: Final = 60.0
 _TIER_DEADLINE_S: Final = 600.0
 _TIERED_SETTINGS: Final = {
     "remote.log.storage.system.enable": "true",
@@ -68,15 +61,15 @@ def cold_reader(
         _fill(running, int(size_gb * 1e9), NO_SETTINGS if tier is None else _TIERED_TOPIC)
         if tier is not None:
             _wait_until_tiered(running, node)
-        steady = _Steady(running)
+        steady = SteadyRecords(running, _STEADY)
         try:
-            steady.run(_WARM_UP_S)
+            steady.run(WARM_UP_S)
             alone = steady.run(seconds)
             _drop_from_cache(node.data.rglob(_SEGMENTS) if tier is None else tier.rglob("*"))
             reader = _begin_reading(node, seconds)
             with measured(running.pids) as usage:
                 beside = steady.run(seconds)
-            read_bytes = int(reader.communicate(timeout=_DEADLINE_S)[0])
+            read_bytes = int(reader.communicate(timeout=DEADLINE_S)[0])
         finally:
             steady.close()
     assert usage.broker_cpu_s is not None, "it runs here"
@@ -121,7 +114,7 @@ def _fill(target: Target, size_bytes: int, settings: Mapping[str, str]) -> None:
         while len(producer) > 5 * _CHUNK:
             producer.poll(0.01)
         producer.produce_batch(_LARGE, messages, on_delivery=lambda error, _: failures.append(error))
-    if producer.flush(_DEADLINE_S) or failures:
+    if producer.flush(DEADLINE_S) or failures:
         raise click.ClickException(f"{target.name}: the topic was not filled: {failures[:1]}")
 
 
@@ -149,60 +142,3 @@ def _drop_from_cache(paths: Iterable[Path]) -> None:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
         finally:
             os.close(descriptor)
-
-
-class _Steady:
-    """Records at the end of a topic: each sent at its time, acknowledged and read."""
-
-    def __init__(self, target: Target) -> None:
-        common = {"bootstrap.servers": target.bootstrap, "socket.nagle.disable": True}
-        self._name = target.name
-        self._producer = Producer({**common, "acks": "all", "linger.ms": 0}, logger=SILENT_LOGGER)
-        self._consumer = Consumer(
-            {**common, "group.id": "penstock-bench", "enable.auto.commit": False}, logger=SILENT_LOGGER
-        )
-        self._consumer.assign([TopicPartition(_STEADY, 0, OFFSET_BEGINNING)])
-        self._values = values(VALUE_BYTES)
-        self._acknowledged_ns: list[int] = []
-        self._read_ns: list[int] = []
-        self._read_count = 0
-        self._sent_count = 0
-        self._due_ns: list[int] = []
-
-    def close(self) -> None:
-        self._consumer.close()
-
-    def run(self, seconds: float) -> dict[str, float | None]:
-        """Quantiles of the time from when each was due."""
-        self._acknowledged_ns, self._read_ns = [], []
-        first = len(self._due_ns)
-        start_ns = perf_counter_ns()
-        self._due_ns += [start_ns + number * _NS // RATE for number in range(int(seconds * RATE))]
-        for place in range(first, len(self._due_ns)):
-            while (left_ns := self._due_ns[place] - perf_counter_ns()) > 0:
-                self._receive(min(left_ns / _NS, 0.001))
-            self._producer.produce(
-                _STEADY,
-                self._values[place % POOL_SIZE],
-                partition=0,
-                on_delivery=lambda error, _, place=place: self._on_delivery(place, error),  # type: ignore[misc]
-            )
-            self._receive(0)
-        deadline_ns = perf_counter_ns() + int(_DEADLINE_S * _NS)
-        while min(len(self._acknowledged_ns), len(self._read_ns)) < len(self._due_ns) - first:
-            self._receive(0.001)
-            if perf_counter_ns() > deadline_ns:
-                raise click.ClickException(f"{self._name}: records at the end did not come within {_DEADLINE_S:g} s.")
-        return {**latencies("acknowledged", self._acknowledged_ns), **latencies("end_to_end", self._read_ns)}
-
-    def _receive(self, wait_s: float) -> None:
-        self._producer.poll(0)
-        message = self._consumer.poll(wait_s)
-        if message is not None and message.error() is None:
-            self._read_ns.append(perf_counter_ns() - self._due_ns[self._read_count])
-            self._read_count += 1
-
-    def _on_delivery(self, place: int, error: object) -> None:
-        if error is not None:
-            raise click.ClickException(f"{self._name}: a record was not acknowledged: {error}.")
-        self._acknowledged_ns.append(perf_counter_ns() - self._due_ns[place])

@@ -144,8 +144,8 @@ class FetchHandler:
         max_bytes = min(message.max_bytes, self._max_bytes)
         quota = request.context.quota
         if quota is not None:
-            # More would always be throttled, and the consumer would never get it.
-            max_bytes = min(max_bytes, quota.fetch_bytes_max)
+            # More would be throttled, and read for nothing.
+            max_bytes = min(max_bytes, quota.fetch_bytes_max())
         is_leader_only = is_follower or version < FIRST_CLOSEST_REPLICA_VERSION
         reader: Reader | None = None
         if self._is_closest_replica_read and message.rack_id and not is_leader_only:

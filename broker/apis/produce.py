@@ -155,7 +155,7 @@ class ProduceHandler:
         if not acks:
             request.respond_nothing(_throttle_time_ms(request, is_answered=False))
         elif not partition.is_pending(end_offset, acks):
-            throttle_time_ms = _throttle_time_ms(request)
+            throttle_time_ms = 0 if request.context.quota is None else _throttle_time_ms(request)
             request.respond(
                 encode_single_produce(
                     request.api_version,

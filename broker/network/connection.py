@@ -412,7 +412,7 @@ class Connection(asyncio.BufferedProtocol):
         if is_exclusive:
             self._exclusive = request
         quota = context.quota
-        if quota is not None:
+        if quota is not None and quota.is_measured:
             self._begin_measured(request, kind, quota)
         elif is_timed:
             assert isinstance(request, TimedRequest)

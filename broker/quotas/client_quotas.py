@@ -1,5 +1,6 @@
-"""The quotas of this broker's clients, as the metadata say. Kafka: `ClientQuotaManager`, `ClientRequestQuotaManager`.
+"""The quotas of this broker's clients, as the metadata say.
 
+Kafka: `ClientQuotaManager`, `ClientRequestQuotaManager`, `StrictControllerMutationQuota`.
 Each connection keeps the quotas of its client in its context. They are looked for when its principal or its client id
 changes, and for all connections when the metadata change; a client without a quota has None there, and its requests
 take no other path than without this module. Quotas are of each broker by itself, and other nodes of the cluster have
@@ -55,7 +56,7 @@ class ClientQuotas:
         `.size.seconds`."""
         self._sample_count = sample_count
         self._window_ms = window_ms
-        self._monotonic_ms = monotonic_ms
+        self.now_ms = monotonic_ms
         self._quotas: Mapping[QuotaEntity, Quotas] = {}
         self._is_set = False
         self._listeners: list[tuple[Callable[[], None], ConnectionRates]] = []
@@ -111,14 +112,16 @@ class ClientQuotas:
         return applied_quota(self._quotas, key, user, client_id)
 
     def sensor(self, key: str, quota: AppliedQuota) -> RateSensor:
-        return self.sensors[key].sensor(quota.clients, quota.bound, self._monotonic_ms())
+        return self.sensors[key].sensor(quota.clients, quota.bound, self.now_ms())
 
-    def now_ms(self) -> int:
-        return self._monotonic_ms()
+    @property
+    def sample_s(self) -> float:
+        return self._window_ms / 1000
 
-    def fetch_bytes_max(self, byte_rate: float) -> int:
-        """As much as the whole window, without the sample that has just begun, may have."""
-        return min(int(byte_rate * (self._sample_count - 1) * self._window_ms / 1000), UNLIMITED_BYTES)
+    @property
+    def window_s(self) -> float:
+        """Of all samples but the one that has just begun."""
+        return (self._sample_count - 1) * self._window_ms / 1000
 
 
 class _Limit:
@@ -137,6 +140,11 @@ class _Limit:
         if self._sensor.is_dropped:
             self._sensor = self._quotas.sensor(self._key, self._quota)
         return self._sensor
+
+    def use(self, value: float, now_ms: int) -> int:
+        """Counts; returns the throttle time."""
+        sensor = self._sensor
+        return sensor.use(value, now_ms) if not sensor.is_dropped else self.sensor.use(value, now_ms)
 
 
 class LimitedMutations:
@@ -174,67 +182,86 @@ class LimitedMutations:
 class LimitedClient:
     """The quotas of one user with one client id: a `ClientQuota` of its connections."""
 
-    __slots__ = ("_fetch", "_produce", "_quotas", "_request", "fetch_bytes_max", "mutations")
+    __slots__ = (
+        "_fetch",
+        "_handled_s",
+        "_now_ms",
+        "_produce",
+        "_request",
+        "_request_ms_max",
+        "_sample_s",
+        "_window_s",
+        "is_measured",
+        "mutations",
+    )
 
     def __init__(self, quotas: ClientQuotas, applied: Mapping[str, AppliedQuota | None]) -> None:
-        self._quotas = quotas
-        self._produce = self._limit(PRODUCER_BYTE_RATE, applied[PRODUCER_BYTE_RATE])
-        self._fetch = self._limit(CONSUMER_BYTE_RATE, applied[CONSUMER_BYTE_RATE])
-        self._request = self._limit(REQUEST_PERCENTAGE, applied[REQUEST_PERCENTAGE])
-        mutations = self._limit(CONTROLLER_MUTATION_RATE, applied[CONTROLLER_MUTATION_RATE])
+        limits = {key: None if quota is None else _Limit(quotas, key, quota) for key, quota in applied.items()}
+        self._now_ms = quotas.now_ms
+        self._produce = limits[PRODUCER_BYTE_RATE]
+        self._fetch = limits[CONSUMER_BYTE_RATE]
+        self._request = limits[REQUEST_PERCENTAGE]
+        self._request_ms_max = quotas.max_request_throttle_ms
+        self.is_measured = self._request is not None
+        # Of requests since the last response, which counts it.
+        self._handled_s = 0.0
+        mutations = limits[CONTROLLER_MUTATION_RATE]
         self.mutations = None if mutations is None else LimitedMutations(quotas, mutations)
-        fetch = applied[CONSUMER_BYTE_RATE]
-        self.fetch_bytes_max = UNLIMITED_BYTES if fetch is None else quotas.fetch_bytes_max(fetch.bound)
-
-    def _limit(self, key: str, quota: AppliedQuota | None) -> _Limit | None:
-        return None if quota is None else _Limit(self._quotas, key, quota)
+        self._sample_s = quotas.sample_s
+        self._window_s = quotas.window_s
 
     def on_handled(self, elapsed_s: float) -> None:
-        if self._request is not None:
-            self._request.sensor.record(elapsed_s * PERCENT, self._quotas.now_ms())
+        self._handled_s += elapsed_s
 
     def on_produced(self, size_bytes: int, *, is_answered: bool) -> int:
-        now_ms = self._quotas.now_ms()
-        bandwidth_ms = 0
-        if self._produce is not None:
-            produce = self._produce.sensor
-            produce.record(size_bytes, now_ms)
-            bandwidth_ms = produce.throttle_time_ms(now_ms)
-        request_ms = self._request_throttle_ms(now_ms) if is_answered else 0
-        return self._longer(self._produce, bandwidth_ms, request_ms, now_ms)
+        now_ms = self._now_ms()
+        produce, request = self._produce, self._request
+        bandwidth_ms = 0 if produce is None else produce.use(size_bytes, now_ms)
+        request_ms = self._request_throttle_ms(request, now_ms) if is_answered and request is not None else 0
+        return self._longer(produce, bandwidth_ms, request_ms, now_ms) if bandwidth_ms or request_ms else 0
+
+    def fetch_bytes_max(self) -> int:
+        if self._fetch is None:
+            return UNLIMITED_BYTES
+        return min(max(int(self._fetch.sensor.left(self._now_ms())), 1), UNLIMITED_BYTES)
 
     def on_fetched(self, size_bytes: int) -> int:
-        now_ms = self._quotas.now_ms()
-        request_ms = self._request_throttle_ms(now_ms)
+        now_ms = self._now_ms()
+        fetch, request = self._fetch, self._request
+        request_ms = 0 if request is None else self._request_throttle_ms(request, now_ms)
         bandwidth_ms = 0
-        if self._fetch is not None:
-            fetch = self._fetch.sensor
-            # A batch that is larger than all of the window is sent when what was sent before allows it: it comes again.
-            is_too_large = size_bytes > self.fetch_bytes_max
-            bandwidth_ms = fetch.throttle_time_ms(now_ms) if is_too_large else 0
-            fetch.record(size_bytes, now_ms)
-            if not is_too_large:
-                bandwidth_ms = fetch.throttle_time_ms(now_ms)
-            if bandwidth_ms or request_ms:
-                # The response goes out without records.
-                fetch.record(-size_bytes, now_ms)
-        return self._longer(self._fetch, bandwidth_ms, request_ms, now_ms)
+        if fetch is not None:
+            sensor = fetch.sensor
+            left = sensor.left(now_ms)
+            # The first batch of a response may be larger than what is left, by one sample, or by any size if it is
+            # larger than all of the window. It counts, and what follows waits for it.
+            if left < 0:
+                bandwidth_ms = max(sensor.throttle_time_ms(sensor.bound, now_ms), 1)
+            elif size_bytes > left + sensor.bound * self._sample_s and size_bytes <= sensor.bound * self._window_s:
+                bandwidth_ms = max(sensor.use(size_bytes, now_ms), 1)
+                sensor.record(-size_bytes, now_ms)
+            elif not request_ms:
+                # With a throttle time the response goes out without records.
+                sensor.record(size_bytes, now_ms)
+        return self._longer(fetch, bandwidth_ms, request_ms, now_ms) if bandwidth_ms or request_ms else 0
 
     def on_answered(self, throttle_time_ms: int) -> int:
-        now_ms = self._quotas.now_ms()
-        return max(throttle_time_ms, self._longer(None, 0, self._request_throttle_ms(now_ms), now_ms))
+        request = self._request
+        if request is None:
+            return throttle_time_ms
+        now_ms = self._now_ms()
+        request_ms = self._request_throttle_ms(request, now_ms)
+        return max(throttle_time_ms, self._longer(None, 0, request_ms, now_ms) if request_ms else 0)
 
-    def _request_throttle_ms(self, now_ms: int) -> int:
-        if self._request is None:
-            return 0
-        return min(self._request.sensor.throttle_time_ms(now_ms), self._quotas.max_request_throttle_ms)
+    def _request_throttle_ms(self, request: _Limit, now_ms: int) -> int:
+        handled_s, self._handled_s = self._handled_s, 0.0
+        throttle_time_ms = request.use(handled_s * PERCENT, now_ms)
+        return min(throttle_time_ms, self._request_ms_max)
 
     def _longer(self, bandwidth: _Limit | None, bandwidth_ms: int, request_ms: int, now_ms: int) -> int:
-        if bandwidth_ms > request_ms:
-            assert bandwidth is not None
-            bandwidth.sensor.note_throttle(bandwidth_ms, now_ms)
-            return bandwidth_ms
-        if request_ms:
-            assert self._request is not None
-            self._request.sensor.note_throttle(request_ms, now_ms)
-        return request_ms
+        limit, throttle_time_ms = (
+            (bandwidth, bandwidth_ms) if bandwidth_ms > request_ms else (self._request, request_ms)
+        )
+        assert limit is not None, "it throttles"
+        limit.sensor.note_throttle(throttle_time_ms, now_ms)
+        return throttle_time_ms

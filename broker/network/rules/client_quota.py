@@ -29,9 +29,12 @@ class ClientQuota(Protocol):
     and the connection is muted for it (KIP-219). Of several quotas the longest time counts.
     """
 
-    @property
     def fetch_bytes_max(self) -> int:
-        """More bytes in one response would be throttled, whatever was sent before."""
+        """As many bytes of records may be in a response now; 1 at least."""
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the event loop's time counts: `on_handled` is called."""
 
     @property
     def mutations(self) -> MutationQuota | None: ...

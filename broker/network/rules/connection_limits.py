@@ -1,4 +1,4 @@
-"""How many connections the node accepts, in all and from one address."""
+"""How many connections the node accepts, in all and from one address. Kafka: `ConnectionQuotas`."""
 
 from __future__ import annotations
 

@@ -58,13 +58,11 @@ class ConnectionRates:
         sensors = self._sensors(listener_name, now_ms)
         throttle_time_ms = 0
         for sensor in sensors:
-            sensor.record(1, now_ms)
-            throttle_time_ms = max(throttle_time_ms, sensor.throttle_time_ms(now_ms))
+            throttle_time_ms = max(throttle_time_ms, sensor.use(1, now_ms))
         quota = self._quotas.get(address, self._quotas.get(None)) if self._quotas else None
         if quota is not None:
             of_address = self._addresses.sensor(address, quota, now_ms)
-            of_address.record(1, now_ms)
-            closing_ms = of_address.throttle_time_ms(now_ms)
+            closing_ms = of_address.use(1, now_ms)
             if closing_ms:
                 for sensor in (of_address, *sensors):
                     sensor.record(-1, now_ms)

@@ -21,29 +21,44 @@ SENSORS_MAX: Final = 50_000
 used least recently is dropped. Apache Kafka has no such bound."""
 
 
-class RateSensor:
+class RateSensor(SampledRate):
     """One rate and its bound, in values a second."""
 
-    __slots__ = ("_rate", "_throttles", "bound", "bucket", "is_dropped", "last_used_ms")
+    __slots__ = ("_made_ms", "_throttles", "bound", "bucket", "is_dropped")
 
-    def __init__(self, rate: SampledRate, bucket: TokenBucket, bound: float, now_ms: int) -> None:
-        self._rate = rate
-        self.bucket = bucket
-        """For quotas that are of tokens."""
+    def __init__(self, *, sample_count: int, window_ms: int, bound: float, now_ms: int) -> None:
+        super().__init__(sample_count=sample_count, window_ms=window_ms)
         self.bound = bound
-        self.last_used_ms = now_ms
+        self.bucket = TokenBucket(burst_ms=sample_count * window_ms)
+        """For quotas that are of tokens: it holds as much as comes in all samples."""
         self.is_dropped = False
+        self._made_ms = now_ms
         # Of the present window and the one before: when it began, how many throttle times, and their sum.
         self._throttles: list[tuple[int, int, int]] = []
 
-    def record(self, value: float, now_ms: int) -> None:
-        """Counts without asking for the throttle time."""
-        self.last_used_ms = now_ms
-        self._rate.record(value, now_ms)
+    @property
+    def last_used_ms(self) -> int:
+        return int(self._newest[1]) if self._newest else self._made_ms
 
-    def throttle_time_ms(self, now_ms: int) -> int:
-        """For how long nothing may be recorded, so that the rate falls to the bound; 0 when it is not above."""
-        return self._rate.throttle_time_ms(self.bound, now_ms)
+    def use(self, value: float, now_ms: int) -> int:
+        """Counts; returns for how long nothing may be recorded, so that the rate falls to the bound."""
+        # On the path of each request of a client with a quota: `record`, without another call.
+        if now_ms < self._newest_end_ms:
+            newest = self._newest
+            newest[1] = now_ms
+            newest[2] += value
+            self._total += value
+        else:
+            self._begin_sample(value, now_ms)
+        # No window is shorter than that, and samples that are too old only make the rate higher.
+        if self._total * 1000 <= self.bound * self._least_ms:
+            return 0
+        return self.throttle_time_ms(self.bound, now_ms)
+
+    def left(self, now_ms: int) -> float:
+        """How much may be used now, so that the rate is the bound; negative when it is above."""
+        window_ms = self.window_ms(now_ms)
+        return self.bound * window_ms / 1000 - self._total
 
     def note_throttle(self, throttle_time_ms: int, now_ms: int) -> None:
         """Something was throttled because of this sensor."""
@@ -60,16 +75,12 @@ class RateSensor:
         count = sum(count for _, count, _ in recent)
         return sum(total_ms for _, _, total_ms in recent) / count if count else 0.0
 
-    def rate(self, now_ms: int) -> float:
-        """Values a second, as they were measured last."""
-        return self._rate.rate(now_ms)
-
 
 class RateSensors(Generic[K]):
     """The sensors of one kind of quota."""
 
     def __init__(self, *, sample_count: int, window_ms: int, sensors_max: int = SENSORS_MAX) -> None:
-        """The number of samples, and how long each is; a bucket holds as much as comes in all of them."""
+        """The number of samples, and how long each is."""
         self._sample_count = sample_count
         self._window_ms = window_ms
         self._sensors_max = sensors_max
@@ -96,9 +107,9 @@ class RateSensors(Generic[K]):
         if len(self._sensors) >= self._sensors_max:
             times = sorted(sensor.last_used_ms for sensor in self._sensors.values())
             self._drop_unused_since(times[len(times) // 2])
-        rate = SampledRate(sample_count=self._sample_count, window_ms=self._window_ms)
-        bucket = TokenBucket(burst_ms=self._sample_count * self._window_ms)
-        made = self._sensors[key] = RateSensor(rate, bucket, bound, now_ms)
+        made = self._sensors[key] = RateSensor(
+            sample_count=self._sample_count, window_ms=self._window_ms, bound=bound, now_ms=now_ms
+        )
         return made
 
     def _drop_unused_since(self, last_used_ms: int) -> None:

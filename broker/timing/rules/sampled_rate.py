@@ -19,27 +19,29 @@ from .token_bucket import THROTTLE_MS_MAX
 class SampledRate:
     """Values of one sensor. Times are milliseconds of one monotonic clock and never fall."""
 
-    __slots__ = ("_sample_count", "_samples", "_total", "_window_ms")
+    __slots__ = ("_least_ms", "_newest", "_newest_end_ms", "_sample_count", "_samples", "_total", "_window_ms")
 
     def __init__(self, *, sample_count: int, window_ms: int) -> None:
         """Kafka's `quota.window.num`, and `quota.window.size.seconds` in milliseconds."""
         self._sample_count = sample_count
         self._window_ms = window_ms
+        self._least_ms = (sample_count - 1) * window_ms
         # Each sample: when it began, when its last value came, the sum of its values.
         self._samples: deque[list[float]] = deque()
+        self._newest: list[float] = []
+        self._newest_end_ms = 0
+        # Of all samples, those that have become too old since the newest began among them.
         self._total = 0.0
 
     def record(self, value: float, now_ms: int) -> None:
         """Counts a value; one that is negative takes back what was counted before."""
-        samples = self._samples
-        self._total += value
-        if samples:
-            newest = samples[-1]
-            if now_ms - newest[0] < self._window_ms:
-                newest[1] = now_ms
-                newest[2] += value
-                return
-        samples.append([now_ms, now_ms, value])
+        if now_ms < self._newest_end_ms:
+            newest = self._newest
+            newest[1] = now_ms
+            newest[2] += value
+            self._total += value
+        else:
+            self._begin_sample(value, now_ms)
 
     def rate(self, now_ms: int) -> float:
         """Values a second."""
@@ -48,15 +50,10 @@ class SampledRate:
 
     def window_ms(self, now_ms: int) -> int:
         """The time by which the values are divided: 1 at least."""
+        self._forget_old(now_ms)
         samples = self._samples
-        kept_ms = self._sample_count * self._window_ms
-        while samples and now_ms - samples[0][1] >= kept_ms:
-            self._total -= samples.popleft()[2]
-        least_ms = (self._sample_count - 1) * self._window_ms
         if not samples:
-            # Sums of fractions leave a rest behind.
-            self._total = 0.0
-            return max(least_ms, 1)
+            return max(self._least_ms, 1)
         elapsed_ms = now_ms - int(samples[0][0])
         whole_count = elapsed_ms // self._window_ms
         if whole_count < self._sample_count - 1:
@@ -75,3 +72,20 @@ class SampledRate:
         if bound <= 0:
             return THROTTLE_MS_MAX
         return min(int((rate - bound) / bound * window_ms + 0.5), THROTTLE_MS_MAX)
+
+    def _begin_sample(self, value: float, now_ms: int) -> None:
+        self._forget_old(now_ms)
+        self._newest = [now_ms, now_ms, value]
+        self._newest_end_ms = now_ms + self._window_ms
+        self._samples.append(self._newest)
+        self._total += value
+
+    def _forget_old(self, now_ms: int) -> None:
+        samples = self._samples
+        kept_ms = self._sample_count * self._window_ms
+        while samples and now_ms - samples[0][1] >= kept_ms:
+            self._total -= samples.popleft()[2]
+        if not samples:
+            # Sums of fractions leave a rest behind.
+            self._total = 0.0
+            self._newest_end_ms = now_ms

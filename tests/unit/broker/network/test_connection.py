@@ -506,9 +506,12 @@ class Quota:
         self.handled_s: list[float] = []
         self.told_ms: list[int] = []
 
-    @property
     def fetch_bytes_max(self) -> int:
         return 1 << 30
+
+    @property
+    def is_measured(self) -> bool:
+        return True
 
     @property
     def mutations(self) -> None:

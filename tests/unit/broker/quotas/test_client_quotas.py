@@ -80,6 +80,8 @@ def test_a_throttled_fetch_is_not_counted() -> None:
     broker = Broker({ALICE: {CONSUMER_BYTE_RATE: 100.0}})
     client = broker.client()
     assert client.on_fetched(1000) == 0
+    # A sample's worth more: the batch at the limit.
+    assert client.on_fetched(100) == 0
     assert client.on_fetched(100) == 1000
     assert client.on_fetched(100) == 1000
     broker.now_ms = 11_000
@@ -95,11 +97,42 @@ def test_a_batch_larger_than_the_window_is_sent_once_and_then_waited_for() -> No
     assert client.on_fetched(5000) == 0
 
 
-def test_a_fetch_has_no_more_than_the_window_allows() -> None:
-    """Kafka: ClientQuotaManager.getMaxValueInQuotaWindow."""
-    assert Broker({ALICE: {CONSUMER_BYTE_RATE: 100.0}}).client().fetch_bytes_max == 1000
-    assert Broker({ALICE: {CONSUMER_BYTE_RATE: 1e15}}).client().fetch_bytes_max == UNLIMITED_BYTES
-    assert Broker({ALICE: {PRODUCER_BYTE_RATE: 1.0}}).client().fetch_bytes_max == UNLIMITED_BYTES
+def test_a_fetch_has_no_more_than_is_left_of_the_window() -> None:
+    """At first what Kafka's ClientQuotaManager.getMaxValueInQuotaWindow is."""
+    client = Broker({ALICE: {CONSUMER_BYTE_RATE: 100.0}}).client()
+    assert client.fetch_bytes_max() == 1000
+    client.on_fetched(400)
+    assert client.fetch_bytes_max() == 600
+    client.on_fetched(650)
+    assert client.fetch_bytes_max() == 1
+    assert Broker({ALICE: {CONSUMER_BYTE_RATE: 1e15}}).client().fetch_bytes_max() == UNLIMITED_BYTES
+    assert Broker({ALICE: {PRODUCER_BYTE_RATE: 1.0}}).client().fetch_bytes_max() == UNLIMITED_BYTES
+
+
+def test_consumers_that_fetch_at_once_do_not_all_get_what_is_left() -> None:
+    broker = Broker({ALICE: {CONSUMER_BYTE_RATE: 100.0}})
+    one, other = broker.client(), broker.client(replace(CONTEXT, client_id="other"))
+    assert one.fetch_bytes_max() == other.fetch_bytes_max() == 1000
+    assert one.on_fetched(900) == 0
+    assert other.on_fetched(900) == 8000
+    assert other.on_fetched(100) == 0
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 20])
+@pytest.mark.parametrize("response_bytes", [20, 100, 2000])
+def test_a_consumer_that_waits_as_it_is_told_settles_at_its_quota(batch_bytes: int, response_bytes: int) -> None:
+    """Virtual time: within 5 % of the quota over many windows, however large its responses may be."""
+    broker = Broker({ALICE: {CONSUMER_BYTE_RATE: 100.0}})
+    client = broker.client()
+    from_ms, until_ms = 33_000, 363_000
+    received = 0
+    while broker.now_ms < until_ms:
+        size = max(min(response_bytes, client.fetch_bytes_max()) // batch_bytes * batch_bytes, batch_bytes)
+        throttle_ms = client.on_fetched(size)
+        if not throttle_ms and broker.now_ms >= from_ms:
+            received += size
+        broker.now_ms += throttle_ms + 1
+    assert received == pytest.approx(100 * (until_ms - from_ms) / 1000, rel=0.05)
 
 
 def test_request_time_counts_from_the_next_response_and_waits_a_sample_at_most() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from penstock.broker.timing.rules.rate_sensors import (
     EXPIRY_INTERVAL_MS,
     SENSOR_IDLE_MS_MAX,
@@ -21,10 +24,9 @@ def names(sensors: RateSensors[str]) -> set[str]:
 def test_a_changed_bound_holds_for_what_was_recorded_before() -> None:
     sensors = made()
     sensor = sensors.sensor("a", 100, 0)
-    sensor.record(900, 0)
-    assert sensor.throttle_time_ms(0) == 0
+    assert sensor.use(900, 0) == 0
     assert sensors.sensor("a", 50, 0) is sensor
-    assert sensor.throttle_time_ms(0) == 8000
+    assert sensor.use(0, 0) == 8000
 
 
 def test_sensors_that_record_nothing_for_an_hour_are_dropped() -> None:
@@ -53,3 +55,14 @@ def test_throttle_times_are_averaged_over_a_minute() -> None:
     assert sensor.average_throttle_ms(THROTTLE_WINDOW_MS) == 200
     assert sensor.average_throttle_ms(2 * THROTTLE_WINDOW_MS) == 300
     assert sensor.average_throttle_ms(3 * THROTTLE_WINDOW_MS) == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 3000), st.integers(-100, 1000)), max_size=30))
+def test_using_a_sensor_is_recording_and_asking_for_the_throttle_time(steps: list[tuple[int, int]]) -> None:
+    used, recorded = made().sensor("a", 50, 0), made().sensor("a", 50, 0)
+    now_ms = 0
+    for passed_ms, value in steps:
+        now_ms += passed_ms
+        recorded.record(value, now_ms)
+        assert used.use(value, now_ms) == recorded.throttle_time_ms(50, now_ms)
+        assert used.rate(now_ms) == recorded.rate(now_ms)
