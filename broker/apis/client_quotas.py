@@ -18,7 +18,7 @@ from kio.schema.describe_client_quotas.v1.request import ComponentData, Describe
 from kio.schema.describe_client_quotas.v1.response import DescribeClientQuotasResponse, EntityData, EntryData, ValueData
 from kio.static.primitive import f64
 
-from ...protocol.acls import AclOperation
+from ...protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
@@ -31,6 +31,7 @@ from ..cluster.metadata_cache import MetadataCache
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 from ..security.client_changes import ask_controller
+from .permissions import require
 
 
 class MatchType(IntEnum):
@@ -44,7 +45,8 @@ class MatchType(IntEnum):
 
 def register(handlers: Handlers, metadata: MetadataCache, controller: ControllerChannel) -> None:
     def describe(request: DescribeClientQuotasRequest, context: RequestContext) -> DescribeClientQuotasResponse:
-        context.require_in_cluster(ApiKey.DESCRIBE_CLIENT_QUOTAS, AclOperation.DESCRIBE_CONFIGS)
+        operation = AclOperation.DESCRIBE_CONFIGS
+        require(context, ApiKey.DESCRIBE_CLIENT_QUOTAS, operation, ResourceType.CLUSTER, CLUSTER_NAME)
         return describe_client_quotas(metadata.image, request)
 
     def alter_here(request: AlterClientQuotasRequest, context: RequestContext) -> Awaitable[AlterClientQuotasResponse]:
@@ -60,7 +62,8 @@ def alter(
     submit: Callable[[AlterClientQuotasRequest], Awaitable[AlterClientQuotasResponse]],
 ) -> Awaitable[AlterClientQuotasResponse]:
     """Raises KafkaError if the client may not alter configs of the cluster."""
-    context.require_in_cluster(ApiKey.ALTER_CLIENT_QUOTAS, AclOperation.ALTER_CONFIGS)
+    operation = AclOperation.ALTER_CONFIGS
+    require(context, ApiKey.ALTER_CLIENT_QUOTAS, operation, ResourceType.CLUSTER, CLUSTER_NAME, is_told_why=True)
     return submit(request)
 
 

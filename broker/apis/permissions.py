@@ -11,7 +11,7 @@ from typing import Final
 
 from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
-from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.errors import ErrorCode, KafkaError, error_info
 from ..network.request import RequestContext
 
 REFUSALS: Final = {
@@ -24,11 +24,18 @@ REFUSALS: Final = {
 
 
 def require(
-    context: RequestContext, api_key: ApiKey, operation: AclOperation, resource_type: ResourceType, name: str
+    context: RequestContext,
+    api_key: ApiKey,
+    operation: AclOperation,
+    resource_type: ResourceType,
+    name: str,
+    *,
+    is_told_why: bool = False,
 ) -> None:
-    """Raises KafkaError, of `REFUSALS`, unless the client may do it."""
+    """Raises KafkaError, of `REFUSALS`, unless the client may do it; with the code's own sentence if it is told why."""
     if not context.may(api_key, operation, resource_type, name):
-        raise KafkaError(REFUSALS[resource_type])
+        code = REFUSALS[resource_type]
+        raise KafkaError(code, error_info(code).sentence if is_told_why else None)
 
 
 def denied_names(

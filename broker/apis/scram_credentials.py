@@ -21,7 +21,7 @@ from kio.schema.describe_user_scram_credentials.v0.response import (
 )
 from kio.static.primitive import i8, i32
 
-from ...protocol.acls import AclOperation
+from ...protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
@@ -32,6 +32,7 @@ from ..cluster.metadata_cache import MetadataCache
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 from ..security.client_changes import Guard, ask_controller, in_cluster
+from .permissions import require
 
 
 def register(handlers: Handlers, metadata: MetadataCache, controller: ControllerChannel) -> None:
@@ -53,7 +54,8 @@ def register_for_controllers(handlers: Handlers, metadata: MetadataCache) -> Non
     def describe(
         request: DescribeUserScramCredentialsRequest, context: RequestContext
     ) -> DescribeUserScramCredentialsResponse:
-        context.require_in_cluster(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, AclOperation.DESCRIBE)
+        api_key = ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS
+        require(context, api_key, AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
         return describe_user_scram_credentials(metadata.image, request)
 
     handlers.add_message(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, describe, answer_error=_describe_error)

@@ -142,7 +142,7 @@ class RequestContext:
         return self.may(api_key, operation, ResourceType.CLUSTER, CLUSTER_NAME, is_logged=is_logged)
 
     def require_in_cluster(self, api_key: ApiKey, operation: AclOperation) -> None:
-        """Raises KafkaError(CLUSTER_AUTHORIZATION_FAILED) unless the client may do it."""
+        """Raises KafkaError(CLUSTER_AUTHORIZATION_FAILED), with a sentence, unless the client may do it."""
         if not self.may_in_cluster(api_key, operation):
             sentence = f"The request needs {operation.name} permission."
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, sentence)

@@ -140,5 +140,6 @@ def test_operations_and_the_cluster() -> None:
         with pytest.raises(KafkaError) as failure:
             context.require_in_cluster(ApiKey.CREATE_ACLS, AclOperation.ALTER)
         assert failure.value.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        assert failure.value.message == "The request needs ALTER permission."
 
     with_node(scenario)
