@@ -19,7 +19,7 @@ from penstock.local.cluster import LocalCluster
 from penstock.local.local_node import LocalNode
 
 from .expectations import Expectations
-from .server_properties import APACHE_KAFKA_ONLY, REPLICATION_FACTORS
+from .server_properties import REPLICATION_FACTORS
 
 _HEAP_MIB_ALONE: Final = 1024
 _HEAP_MIB: Final = 384
@@ -85,7 +85,7 @@ class Run:
                 self.work / folder,
                 node_count=node_count,
                 first_node_id=0,
-                properties={**told, **APACHE_KAFKA_ONLY},
+                properties=told,
                 properties_of=_own_properties,
                 heap_mib=_HEAP_MIB_ALONE if node_count == 1 else _HEAP_MIB,
             )

@@ -41,7 +41,24 @@ from penstock.local.ports import find_free
 from penstock.local.readiness import wait_ready
 
 LISTENER: Final = "EXTERNAL"
+# Of the brokers alone, where clients must say who they are.
+INTERNAL: Final = "INTERNAL"
 CONTROLLER: Final = "CONTROLLER"
+WITHOUT_USERS: Final = "PLAINTEXT"
+# The users of Apache Kafka's own test clusters with SASL, and what these clusters are started with.
+USERS: Final = ("plain-admin", "plain-user1")
+SASL: Final = {
+    "sasl.enabled.mechanisms": "PLAIN",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "false",
+    # Brokers prove nothing to each other on a listener of their own.
+    "super.users": "User:plain-admin;User:ANONYMOUS",
+    f"listener.name.{LISTENER.lower()}.plain.sasl.jaas.config": (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        + " ".join(f'user_{user}="{user}-secret"' for user in USERS)
+        + ";"
+    ),
+}
 CLUSTER_ID: Final = "c0nf0rmanceC1usterIdAA"
 # What tests that set properties of the controller call it.
 CONTROLLER_ID: Final = 3000
@@ -78,6 +95,8 @@ class FreshClusters:
         self._generator = random.Random()
         self._brokers: dict[int, LocalNode] = {}
         self._controller: LocalNode | None = None
+        # Where clients must say who they are, by broker.
+        self._client_ports: dict[int, int] = {}
 
     def up(self, request: Request) -> Answer:
         """Raises ClusterError when a node does not come up, with nothing left running."""
@@ -86,6 +105,8 @@ class FreshClusters:
         for node_id in range(min(int(request["brokers"]), MAX_BROKERS)):
             self._brokers[node_id] = self._new_node(node_id)
         brokers = tuple(self._brokers.values())
+        if request["protocol"] != WITHOUT_USERS:
+            self._client_ports = {broker.id: find_free(self._generator) for broker in brokers}
         if len(brokers) > 1:
             self._controller = self._new_node(CONTROLLER_ID)
         try:
@@ -98,7 +119,7 @@ class FreshClusters:
             self.kill()
             raise
         return {
-            "bootstrap": ",".join(broker.address for broker in brokers),
+            "bootstrap": ",".join(f"{HOST}:{self._client_ports.get(broker.id, broker.port)}" for broker in brokers),
             "log_dirs": [self.log_directories(broker, request) for broker in brokers],
         }
 
@@ -144,9 +165,10 @@ class FreshClusters:
             if key in wanted
         }
         return {
-            "listeners": f"{LISTENER}://{HOST}:{node.port}",
-            "listener.security.protocol.map": f"{LISTENER}:{request['protocol']},{CONTROLLER}:PLAINTEXT",
-            "inter.broker.listener.name": LISTENER,
+            "listeners": self.listeners(node),
+            "listener.security.protocol.map": self.protocols(request),
+            "inter.broker.listener.name": INTERNAL if self._client_ports else LISTENER,
+            **(SASL if self._client_ports else {}),
             "log.dirs": self.log_directories(node, request),
             **DEFAULTS,
             **_asked(given),
@@ -158,11 +180,22 @@ class FreshClusters:
         """What a controller that is no broker is started with."""
         return {
             "listeners": f"{CONTROLLER}://{HOST}:{node.port}",
-            "listener.security.protocol.map": f"{CONTROLLER}:PLAINTEXT",
+            "listener.security.protocol.map": self.protocols(request),
+            **(SASL if self._client_ports else {}),
             **CONTROLLER_DEFAULTS,
             **_asked({**request["properties"], **request["broker_properties"].get(str(CONTROLLER_ID), {})}),
             **self.quorum_settings(node),
         }
+
+    def listeners(self, node: LocalNode) -> str:
+        """Of a broker. The first is what tells when it is ready."""
+        if not self._client_ports:
+            return f"{LISTENER}://{node.address}"
+        return f"{INTERNAL}://{node.address},{LISTENER}://{HOST}:{self._client_ports[node.id]}"
+
+    def protocols(self, request: Request) -> str:
+        protocols = f"{LISTENER}:{request['protocol']},{CONTROLLER}:{WITHOUT_USERS}"
+        return f"{protocols},{INTERNAL}:{WITHOUT_USERS}" if self._client_ports else protocols
 
     def quorum_settings(self, node: LocalNode) -> dict[str, str]:
         """What makes one cluster of several nodes; nothing for one that is alone."""
@@ -195,6 +228,7 @@ class FreshClusters:
 
     def _forget(self) -> None:
         self._brokers.clear()
+        self._client_ports.clear()
         self._controller = None
 
     def _new_node(self, node_id: int) -> LocalNode:

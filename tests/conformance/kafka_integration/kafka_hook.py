@@ -11,7 +11,7 @@ from penstock.local.apache_kafka.jars import SHORT_RUN_OPTIONS, install
 from penstock.local.local_node import HOST, LocalNode
 from penstock.local.ports import find_free
 
-from .hook import CONTROLLER, LISTENER, Answer, FreshClusters, Request, serve
+from .hook import CONTROLLER, Answer, FreshClusters, Request, serve
 
 HEAP_MIB: Final = 512
 
@@ -40,8 +40,8 @@ class KafkaClusters(FreshClusters):
             "process.roles": "broker,controller",
             "controller.listener.names": CONTROLLER,
             "controller.quorum.voters": f"{node.id}@{HOST}:{port}",
-            "listeners": f"{LISTENER}://{node.address},{CONTROLLER}://{HOST}:{port}",
-            "advertised.listeners": f"{LISTENER}://{node.address}",
+            "listeners": f"{self.listeners(node)},{CONTROLLER}://{HOST}:{port}",
+            "advertised.listeners": self.listeners(node),
         }
 
     def start_all(self, request: Request) -> None:

@@ -17,9 +17,9 @@ def test_what_cannot_pass_yet_passes_on_apache_kafka(suite: str) -> None:
 
 
 def test_a_test_that_is_expected_to_fail_gets_less_time() -> None:
-    expectations = read_expectations("kafka-python")
-    listed = "test_admin_integration.test_create_describe_delete_acls"
-    other = "test_consumer_integration.test_group"
+    expectations = read_expectations("java-tools")
+    listed = "share_consumer"
+    other = "acls"
     usual_s = expectations.baseline[listed].seconds
     assert expectations.limit_s(listed, 300) == NOT_YET_GRACE_S + NOT_YET_FACTOR * usual_s
     assert expectations.limit_s(other, 300) == 300
