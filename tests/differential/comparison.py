@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 KNOWN = Path(__file__).with_name("known_differences.toml")
+DIVERGENCES = Path(__file__).parents[2] / "docs" / "divergences.md"
 _SHOWN = 300
 _NAMES = (
     "topic_name",
@@ -96,6 +98,11 @@ def stale(found: Sequence[Difference], known: Sequence[KnownDifference]) -> list
     """Patterns that explain nothing any more, those included whose every match another pattern before them has."""
     used = {next((pattern for pattern in known if pattern.matches(one)), None) for one in found}
     return [pattern for pattern in known if pattern not in used]
+
+
+def listed() -> set[str]:
+    """How the rows of docs/divergences.md begin."""
+    return set(re.findall(r"^\| ([^|]+?) \|", DIVERGENCES.read_text(), re.MULTILINE))
 
 
 def _compared(kafka: dict[Any, Any], penstock: dict[Any, Any], name: Any, path: str) -> Iterator[Difference]:

@@ -9,6 +9,8 @@ from typing import NoReturn
 import pytest
 from differential import brokers
 from differential.golden import read_golden
+from differential.permissions import brokers as permissions
+from differential.permissions.matrix import Matrix
 from differential.player import IS_LIVE, Player
 from differential.script import Transcript
 
@@ -37,6 +39,17 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Player]:
         unavailable(str(missing))
     with brokers.apache_kafka(jars, tmp_path_factory.mktemp("kafka")) as target:
         yield Player(target)
+
+
+@pytest.fixture(scope="session")
+def kafka_permissions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Matrix]:
+    """A running Apache Kafka with an authorizer."""
+    try:
+        jars = install()
+    except JarsUnavailableError as missing:
+        unavailable(str(missing))
+    with permissions.apache_kafka(jars, tmp_path_factory.mktemp("kafka-permissions")) as matrix:
+        yield matrix
 
 
 def unavailable(sentence: str) -> NoReturn:
