@@ -10,27 +10,44 @@ from typing import Final
 
 from kio.index import load_response_schema
 
-from .apis import APIS, response_header_version
+from .apis import APIS, ApiKey, response_header_version
+from .primitives import read_uvarint
 from .schemas import fields_of
 
 _INT: Final = Struct(">i")
 _START_BYTES: Final = 8
 """The frame's size and the correlation id."""
 _ERROR_CODE_BYTES: Final = 2
+_RANGE_BYTES: Final = 6
+_FIRST_FLEXIBLE_API_VERSIONS: Final = 3
 
 
 def read_throttle_time_ms(api_key: int, version: int, frame: bytes) -> int:
     """0 where the response has no such field, or has it behind fields of other sizes."""
-    position = _position(api_key, version)
+    position = _position_in(api_key, version, frame)
     return 0 if position is None else int(_INT.unpack_from(frame, position)[0])
 
 
 def with_throttle_time(api_key: int, version: int, frame: bytes, throttle_time_ms: int) -> bytes:
     """The frame with that time; unchanged where it has no place for it."""
-    position = _position(api_key, version)
+    position = _position_in(api_key, version, frame)
     if position is None:
         return frame
     return b"".join((frame[:position], _INT.pack(throttle_time_ms), frame[position + _INT.size :]))
+
+
+def _position_in(api_key: int, version: int, frame: bytes) -> int | None:
+    if api_key != ApiKey.API_VERSIONS:
+        return _position(api_key, version)
+    # Behind the APIs, of which all take as many bytes: key, first and last version.
+    start = _START_BYTES + _ERROR_CODE_BYTES
+    if _FIRST_FLEXIBLE_API_VERSIONS <= version <= APIS[api_key].max_version:
+        count, position = read_uvarint(frame, start)
+        return position + (count - 1) * (_RANGE_BYTES + 1)
+    if 1 <= version < _FIRST_FLEXIBLE_API_VERSIONS:
+        (count,) = _INT.unpack_from(frame, start)
+        return start + _INT.size + int(count) * _RANGE_BYTES
+    return None
 
 
 @cache

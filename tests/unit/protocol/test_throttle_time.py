@@ -22,7 +22,6 @@ ELSEWHERE: Final = {
     ApiKey.PRODUCE,
     ApiKey.FETCH,
     # Behind fields of any length.
-    ApiKey.API_VERSIONS,
     ApiKey.CREATE_DELEGATION_TOKEN,
     ApiKey.DESCRIBE_DELEGATION_TOKEN,
     ApiKey.RENEW_DELEGATION_TOKEN,

@@ -8,6 +8,11 @@ import pytest
 from kio.schema.alter_client_quotas.v1.request import AlterClientQuotasRequest, EntryData, OpData
 from kio.schema.alter_client_quotas.v1.request import EntityData as AlteredPart
 from kio.schema.describe_client_quotas.v1.request import ComponentData, DescribeClientQuotasRequest
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kio.static.primitive import f64, i8
 from memory_node import World, create_topic, describe, produce, run
 from metadata_cluster import Cluster
@@ -188,5 +193,36 @@ def test_connections_above_the_rate_of_the_node_wait() -> None:
             assert (await describe(connection)).brokers
             assert node.parts.listeners.statistics().connections_throttled == 1
             assert node.parts.listeners.statistics().connections_refused == 0
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "key", ["max.connection.creation.rate", "listener.name.plaintext.max.connection.creation.rate"]
+)
+def test_the_rate_of_connections_changes_while_the_node_runs(key: str) -> None:
+    async def scenario() -> None:
+        async with World(**{"quota.window.num": "1"}).running() as (node, administrator):
+            config = AlterableConfig(name=key, config_operation=i8(0), value="500")
+            resource = AlterConfigsResource(resource_type=i8(4), resource_name="", configs=(config,))
+            response: Any = await administrator.call(
+                IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+            )
+            assert response.responses[0].error_message is None
+            async with await connect("127.0.0.1", node.bound_ports["PLAINTEXT"]) as late:
+                assert (await describe(late)).brokers
+            assert node.parts.listeners.statistics().connections_throttled == 1
+
+    run(scenario)
+
+
+def test_a_node_that_starts_again_has_the_quotas_of_the_metadata() -> None:
+    async def scenario() -> None:
+        world = World()
+        async with world.running() as (_, administrator):
+            await alter(administrator, {"user": None}, request_percentage=1e-6)
+        async with world.running() as (_, client):
+            response: Any = await client.call(DescribeClientQuotasRequest(components=(), strict=False))
+            assert response.throttle_time.total_seconds() == 1.0
 
     run(scenario)
