@@ -106,7 +106,8 @@ def _comment_end(text: str, start: int) -> int:
     if text.startswith("/*", start):
         end = text.find("*/", start + 2)
         return len(text) if end < 0 else end + 2
-    ends = [end for end in (text.find("\n", start), text.find("\r", start)) if end >= 0]
+    # Java has read the letter behind a single slash already, and does not look whether it ends the line.
+    ends = [end for end in (text.find("\n", start + 2), text.find("\r", start + 2)) if end >= 0]
     return min(ends, default=len(text))
 
 

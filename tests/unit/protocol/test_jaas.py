@@ -26,6 +26,7 @@ MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
         ('user_a="1"\tuser_a="2";', {"user_a": "2"}),
         ('user_a="";', {"user_a": ""}),
         ("user_é$x=wört.1;", {"user_é$x": "wört.1"}),
+        ("/\nnot = read\nuser_a=b;", {"user_a": "b"}),
     ],
 )
 def test_options_are_read_as_kafka_reads_them(text: str, options: dict[str, str]) -> None:

@@ -10,10 +10,19 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import pytest
+from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
+from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
+from kio.schema.incremental_alter_configs.v1.request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
 from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
 from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
+from kio.static.primitive import i8
 from memory_node import World, create_topic, run
 
 from penstock.broker.node.server import Node
@@ -251,3 +260,36 @@ def test_api_versions_are_told_once_before_the_proof() -> None:
                 await create_topic(connection, "t")
 
     scenario(steps)
+
+
+def test_users_change_while_the_node_runs_and_their_passwords_are_not_told() -> None:
+    key = "listener.name.sasl.plain.sasl.jaas.config"
+
+    async def log_in(node: Node, token: bytes) -> str:
+        async with client(node) as one:
+            await one.handshake()
+            return (await one.authenticate(token)).error_code.name
+
+    async def alter(connection: Connection, value: str) -> str:
+        config = AlterableConfig(name=key, config_operation=i8(0), value=value)
+        resource = AlterConfigsResource(resource_type=i8(4), resource_name="1", configs=(config,))
+        response = await connection.call(IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False))
+        assert isinstance(response, IncrementalAlterConfigsResponse)
+        (answer,) = response.responses
+        assert "s-3" not in (answer.error_message or "")
+        return answer.error_code.name
+
+    async def main() -> None:
+        async with world().running() as (node, connection):
+            assert await alter(connection, f'{MODULE} required user_carol="s-3";') == "none"
+            assert await log_in(node, b"\0carol\0s-3") == "none"
+            assert await log_in(node, ALICE) == "sasl_authentication_failed"
+            assert await alter(connection, f'{MODULE} required user_carol="s-3') == "invalid_request"
+            assert await log_in(node, b"\0carol\0s-3") == "none"
+            resource = DescribeConfigsResource(resource_type=i8(4), resource_name="1", configuration_keys=None)
+            described = await connection.call(DescribeConfigsRequest(resources=(resource,)))
+            assert isinstance(described, DescribeConfigsResponse)
+            values = {one.name: one.value for result in described.results for one in result.configs}
+            assert values[key] is None
+
+    run(main)
