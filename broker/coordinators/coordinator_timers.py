@@ -12,7 +12,8 @@ from ..timing.loop_timer_wheel import LoopTimerWheel
 
 logger = logging.getLogger(__name__)
 
-TIMER_TICK_MS: Final = 10
+TIMER_TICK_MS: Final = 1
+"""As in Apache Kafka: clients count on a member being gone when its session timeout is over."""
 
 
 class CoordinatorTimers:

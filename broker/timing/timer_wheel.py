@@ -30,7 +30,9 @@ class TimerWheel(Generic[Entry]):
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When `advance` has something to do next; removed entries may make it early."""
+        """When `advance` has something to do next. Buckets at the head that removals have emptied are dropped."""
+        while self._ticks and not self._buckets[self._ticks[0]]:
+            del self._buckets[heappop(self._ticks)]
         return self._ticks[0] * self._tick_ms if self._ticks else None
 
     def add(self, entry: Entry, deadline_ms: int) -> int:

@@ -52,3 +52,14 @@ def test_no_entry_is_early_lost_or_a_tick_late(tick_ms: int, deadlines: list[int
             waiting.remove(entry)
         assert all(deadline_ms + tick_ms > now_ms for _, deadline_ms in waiting)
     assert not waiting
+
+
+def test_what_was_removed_makes_nothing_early() -> None:
+    wheel: TimerWheel[str] = TimerWheel(1)
+    tick = wheel.add("put off", 10)
+    wheel.add("later", 30)
+    wheel.remove("put off", tick)
+    assert wheel.next_deadline_ms == 30
+    wheel.add("again", 10)
+    assert wheel.next_deadline_ms == 10
+    assert list(wheel.advance(30)) == ["again", "later"]
