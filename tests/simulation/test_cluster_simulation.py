@@ -74,7 +74,7 @@ def test_no_fault_takes_what_is_in_the_tier_alone() -> None:
 
 
 def test_answers_come_late_and_clients_do_not_wait_for_them() -> None:
-    options = ["--first", "3", "--faults-s", "8", "--members", "0", "--transactions", "--profile", "races"]
+    options = ["--first", "6", "--faults-s", "8", "--members", "0", "--transactions", "--profile", "races"]
     options += ["--nodes", "3", "--brokers", "0", "--log-dirs", "1"]
     child = subprocess.run(child_command(*options), env=child_environment(), capture_output=True, text=True)
     assert child.returncode == 0, child.stdout + child.stderr
