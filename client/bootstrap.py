@@ -19,6 +19,7 @@ from ..protocol.errors import ConfigError
 from .addresses import Address, parse_addresses
 from .assignments import parse_assignments
 from .client_login import librdkafka_login, sasl_login, tls_context
+from .client_properties import DELEGATION_TOKEN
 from .command_config import BOOTSTRAP_SERVERS, load_client_properties
 from .command_config import ENVIRONMENT_VARIABLE as CONFIG_ENVIRONMENT_VARIABLE
 from .quorum_probe import Probed, probe
@@ -34,6 +35,7 @@ _SILENT: Final = frozenset(
 )
 
 if TYPE_CHECKING:
+    from .admin.credentials import AdminCredentials
     from .connection import Connection
 
 _P = ParamSpec("_P")
@@ -71,6 +73,19 @@ class Bootstrap:
     def tls(self) -> ssl.SSLContext | None:
         """What was set of TLS, for what is asked without librdkafka. Raises ClickException."""
         return tls_context(self.properties) if self.security_protocol in ("ssl", "sasl_ssl") else None
+
+    def admin_credentials(self) -> AdminCredentials:
+        """How this client proves who it is over HTTP: as to brokers. Raises ClickException."""
+        from .admin.credentials import AdminCredentials
+
+        properties = self.properties
+        checks_certificates = self.tls() if "ssl.ca.location" not in properties else tls_context(properties)
+        if DELEGATION_TOKEN in properties or not self.security_protocol.startswith("sasl"):
+            return AdminCredentials(tls=checks_certificates)
+        login = sasl_login(properties)
+        if login.username:
+            return AdminCredentials.password(login.username, login.secret, checks_certificates)
+        return AdminCredentials.token(login.secret, checks_certificates)
 
     async def connect(self, host: str, port: int) -> Connection:
         """A connection on which this client has proved who it is.

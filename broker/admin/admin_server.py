@@ -10,10 +10,11 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...protocol.errors import ConfigError
-from ..configuration.admin_listeners import ADMIN_LISTENERS, AdminListener
+from ..configuration.admin_listeners import ADMIN_LISTENERS, HTTPS, AdminListener
 
 if TYPE_CHECKING:
     from .http_server import HttpServer
@@ -51,7 +52,7 @@ class AdminServer:
                 reason = error.strerror or error
                 raise ConfigError(f"{ADMIN_LISTENERS} names {listener}, which cannot be bound: {reason}.") from error
             self.sockets.append(one)
-            bound.append(AdminListener(host=listener.host, port=one.getsockname()[1]))
+            bound.append(replace(listener, port=one.getsockname()[1]))
         return tuple(bound)
 
     def begin(self, node: Callable[[], NodePorts], known_hosts: frozenset[str]) -> None:
@@ -78,7 +79,10 @@ class AdminServer:
         try:
             make_server, node = await self._loop.run_in_executor(None, _load, self._node)
             self._server = make_server(node, self._known_hosts, self._loop)
-            await self._server.start(self.sockets)
+            encrypted = [
+                one for one, listener in zip(self.sockets, self._listeners, strict=True) if listener.scheme == HTTPS
+            ]
+            await self._server.start(self.sockets, encrypted)
             self._on_loaded()
         except Exception:
             # Records go on; the administration is not there.

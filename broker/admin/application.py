@@ -9,19 +9,26 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
 from aiohttp import web
 
-from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.rest.problem import MEDIA_TYPE, Problem, http_problem, problem_of
+from ..configuration.admin_listeners import ADMIN
+from ..configuration.node_config import NodeConfig
+from ..configuration.tls_config import PRINCIPAL_MAPPING_RULES
 from ..network.request import ANONYMOUS, RequestContext
+from ..network.rules.distinguished_name import subject_of
+from ..security.http_identities import Unauthenticated
 from .node_ports import NodePorts
 from .operation import JSON, Answered, Call, Content, HttpError, Operation, Stream
 from .path_parameters import PATH_PARAMETERS
 from .rules import confluent_clients
 from .rules.guards import refusal_of
+from .rules.operation_permissions import needed
 from .rules.pace import Pace
 
 logger = logging.getLogger(__name__)
@@ -111,6 +118,8 @@ class _Gate:
             response = await handler(request)
         except Exception as error:
             response = _problem_response(_problem_of(request, error), request)
+            if isinstance(error, HttpError):
+                response.headers.update(error.headers)
         if not response.prepared:
             response.headers.update(_SAFE_HEADERS)
         return response
@@ -195,8 +204,9 @@ def _single(request: web.Request, name: str) -> str | None:
 
 def _handler(operation: Operation, gate: _Gate) -> _Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
-        _check_permission(operation, request)
-        call = await _call(operation, request, gate)
+        context = await _identified(operation, request)
+        _check_permission(operation, request, context)
+        call = await _call(operation, request, context, gate)
         result = await gate.run(operation, call)
         if isinstance(result, Stream):
             return await gate.send(request, operation, result)
@@ -205,23 +215,63 @@ def _handler(operation: Operation, gate: _Gate) -> _Handler:
     return handle
 
 
-def _check_permission(operation: Operation, request: web.Request) -> None:
-    """Raises HttpError(403): clients of HTTP prove nothing, and ask other nodes in the name of this one."""
-    settings = request.app[_NODE].config.authorizer
-    if settings is not None and not operation.is_open and ANONYMOUS not in settings.super_users:
-        raise HttpError(403, "Forbidden", "With an authorizer, only health and metrics are open to clients of HTTP.")
-
-
-async def _call(operation: Operation, request: web.Request, gate: _Gate) -> Call:
+async def _identified(operation: Operation, request: web.Request) -> RequestContext:
+    """Who asks. Raises HttpError(401); nothing of an operation begins before."""
     node = request.app[_NODE]
+    context = RequestContext(
+        listener_name=node.config.inter_broker_listener_name,
+        peer_host=request.remote or "",
+        client_id="http",
+        client_software=request.headers.get("User-Agent", "unknown")[:200],
+        authorizer=node.authorizer,
+    )
+    if operation.is_open:
+        return context
+    identities = node.identities()
+    if identities is None:
+        if ADMIN in node.config.sasl:
+            raise HttpError(503, "Service Unavailable", f"The node cannot tell yet who asks. {node.phase()}")
+        return replace(context, principal=_certificate_principal(request, node.config) or ANONYMOUS)
+    try:
+        identity = await identities.identify(
+            _single(request, "Authorization"), _certificate_principal(request, node.config), context
+        )
+    except Unauthenticated as refusal:
+        headers = {"WWW-Authenticate": ", ".join(identities.challenges)}
+        raise HttpError(401, "Unauthorized", str(refusal), headers) from None
+    return replace(context, principal=identity.principal, is_token_authenticated=identity.is_by_token)
+
+
+def _certificate_principal(request: web.Request, config: NodeConfig) -> str | None:
+    """The principal of the certificate that the client has shown and TLS has verified. Raises HttpError(403)."""
+    tls_object = None if request.transport is None else request.transport.get_extra_info("ssl_object")
+    if tls_object is None or not tls_object.getpeercert():
+        return None
+    try:
+        subject = subject_of(tls_object.getpeercert(binary_form=True))
+    except CorruptData:
+        raise HttpError(403, "Forbidden", "The certificate has no name that can be read.") from None
+    name = config.tls[ADMIN].principal_mapping.name_of(subject)
+    if name is None:
+        raise HttpError(403, "Forbidden", f"No rule of {PRINCIPAL_MAPPING_RULES} applies to the certificate.")
+    return f"User:{name}"
+
+
+def _check_permission(operation: Operation, request: web.Request, context: RequestContext) -> None:
+    """Raises HttpError(403) unless the client may ask for the operation at all."""
+    wanted = None if operation.is_open else needed(operation.name, operation.method, operation.path)
+    if wanted is None or context.authorizer is None:
+        return
+    name = wanted.name(request.match_info)
+    if not context.may(f"HTTP {operation.name}", wanted.operation, wanted.resource_type, name):
+        sentence = f"{context.principal} may not {wanted.operation.name} {wanted.resource_type.title} {name}."
+        raise HttpError(403, "Forbidden", sentence)
+
+
+async def _call(operation: Operation, request: web.Request, context: RequestContext, gate: _Gate) -> Call:
     return Call(
-        node=node,
-        context=RequestContext(
-            listener_name=node.config.inter_broker_listener_name,
-            peer_host=request.remote or "",
-            client_id="http",
-            client_software=request.headers.get("User-Agent", "unknown")[:200],
-        ),
+        node=request.app[_NODE],
+        context=context,
         base_url=f"{request.scheme}://{request.host}{confluent_clients.prefix_of(request.path)}",
         path={name: _path_value(name, text) for name, text in request.match_info.items()},
         query=_query(operation, request),

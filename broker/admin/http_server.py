@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+import ssl
+from collections.abc import Awaitable, Callable, Container, Sequence
 from typing import Final
 
 from aiohttp import web, web_protocol, web_server
@@ -24,6 +25,7 @@ LOOK_INTERVAL_S: Final = 5.0
 LINE_BYTES_MAX: Final = 8190
 HEADERS_MAX: Final = 64
 SHUTDOWN_TIMEOUT_S: Final = 2.0
+HANDSHAKE_TIMEOUT_S: Final = 10.0
 PIPELINED_MAX: Final = 2
 """Requests that wait behind the one that runs on their connection: aiohttp keeps 32, each with all of its body."""
 
@@ -57,13 +59,20 @@ web_server.RequestHandler = _Connection  # type: ignore[attr-defined]
 
 
 def make_server(node: NodePorts, known_hosts: frozenset[str], loop: asyncio.AbstractEventLoop) -> HttpServer:
-    return HttpServer(make_application(node, OPERATIONS, known_hosts), loop)
+    return HttpServer(make_application(node, OPERATIONS, known_hosts), loop, node.tls)
 
 
 class HttpServer:
     """One application on sockets that listen already."""
 
-    def __init__(self, application: web.Application, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        application: web.Application,
+        loop: asyncio.AbstractEventLoop,
+        tls: Callable[[], ssl.SSLContext] | None = None,
+    ) -> None:
+        """`tls` has the context of https, of each connection."""
+        self._tls = tls
         self._loop = loop
         application.middlewares.insert(0, self._watch)
         self._runner = web.AppRunner(
@@ -81,10 +90,19 @@ class HttpServer:
         self._silences: dict[RequestHandler, _Silence] = {}
         self._watching: asyncio.Task[None] | None = None
 
-    async def start(self, sockets: Sequence[socket.socket]) -> None:
+    async def start(self, sockets: Sequence[socket.socket], encrypted: Container[socket.socket] = ()) -> None:
+        """`encrypted` are those of https."""
         await self._runner.setup()
         for one in sockets:
-            self._servers.append(await self._loop.create_server(self._accept, sock=one))
+            context = self._server_context() if one in encrypted else None
+            self._servers.append(
+                await self._loop.create_server(
+                    self._accept,
+                    sock=one,
+                    ssl=context,
+                    ssl_handshake_timeout=None if context is None else HANDSHAKE_TIMEOUT_S,
+                )
+            )
         self._watching = self._loop.create_task(self._close_silent())
 
     async def stop(self) -> None:
@@ -94,6 +112,18 @@ class HttpServer:
         for server in self._servers:
             server.close()
         await self._runner.cleanup()
+
+    def _server_context(self) -> ssl.SSLContext:
+        """One that hands each connection over to what is current: certificates are renewed while it serves."""
+        assert self._tls is not None, "https needs certificates"
+        current = self._tls
+        first = current()
+
+        def take_current(tls_object: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _first: ssl.SSLContext) -> None:
+            tls_object.context = current()
+
+        first.sni_callback = take_current
+        return first
 
     @property
     def _server(self) -> web.Server:

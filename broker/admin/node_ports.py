@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from ssl import SSLContext
 from typing import TYPE_CHECKING, TypeVar
 
 from ...protocol.errors import ErrorCode, KafkaError
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from ..cluster.event_stream import EventStream
     from ..cluster.peer_channel import PeerChannel
     from ..cluster.voter_access import VoterAccess
+    from ..network.request import Authorizer
+    from ..security.http_identities import HttpIdentities
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
@@ -67,6 +70,11 @@ class NodePorts:
     silent_voters: Callable[[], Awaitable[Mapping[NodeId, str]]] = no_silent_voters
     """The voters that do not answer this node, with the reasons; asked before it has started, too."""
     events: EventStream | None = None
+    identities: Callable[[], HttpIdentities | None] = lambda: None
+    """Tells who clients are; None until the node can."""
+    authorizer: Authorizer | None = None
+    tls: Callable[[], SSLContext] | None = None
+    """Of https, asked for each connection."""
 
     @property
     def node_id(self) -> NodeId:

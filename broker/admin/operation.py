@@ -98,8 +98,9 @@ class Operation:
 class HttpError(Exception):
     """A refusal by an HTTP status of its own."""
 
-    def __init__(self, status: int, title: str, sentence: str) -> None:
+    def __init__(self, status: int, title: str, sentence: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(status, title, sentence)
+        self.headers: Mapping[str, str] = {} if headers is None else headers
         self.status = status
         self.title = title
         self.sentence = sentence

@@ -31,7 +31,6 @@ from ...protocol.messages import NO_THROTTLE, kio_error
 from ...quorum.decisions.controller_requests import CREATE_TOKEN, EXPIRE_TOKEN, RENEW_TOKEN
 from ...quorum.decisions.delegation_tokens import (
     NO_TIME,
-    DelegationTokenConfig,
     hmac_of,
     is_owner_or_renewer,
     not_created,
@@ -39,6 +38,7 @@ from ...quorum.decisions.delegation_tokens import (
     timestamp,
 )
 from ...quorum.metadata.security_image import DelegationToken
+from ...quorum.permissions.token_settings import DelegationTokenConfig
 from ..cluster.controller_channel import ControllerChannel
 from ..cluster.metadata_cache import MetadataCache
 from ..network.handlers import Handlers

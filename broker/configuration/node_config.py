@@ -16,10 +16,10 @@ from typing import Final
 from ...protocol.errors import ConfigError
 from ...protocol.ids import NodeId
 from ...quorum.configs.table import topic_configs
-from ...quorum.decisions.delegation_tokens import DelegationTokenConfig
 from ...quorum.links.rules.node_certificates import NodeCertificates
 from ...quorum.metadata.voters import Voter, parse_voters
 from ...quorum.permissions.ruling import AuthorizerSettings
+from ...quorum.permissions.token_settings import DelegationTokenConfig
 from .admin_listeners import (
     ADMIN_ADVERTISED_LISTENERS,
     ADMIN_ALLOWED_HOSTS,
@@ -274,6 +274,7 @@ def _load(properties: Mapping[str, str], variables: Mapping[str, str]) -> NodeCo
     advertised = advertised_listeners(values, protocols, listeners, controller_names)
     inter_broker_name = inter_broker_listener_name(values, advertised)
     log_dirs = values.strings("log.dirs") or values.strings("log.dir")
+    admin_listeners = parse_admin_listeners(ADMIN_LISTENERS, values.strings(ADMIN_LISTENERS))
     config = NodeConfig(
         node_id=_node_id(values),
         process_roles=values.strings("process.roles"),
@@ -290,12 +291,12 @@ def _load(properties: Mapping[str, str], variables: Mapping[str, str]) -> NodeCo
         advertised_listeners=advertised,
         inter_broker_listener_name=inter_broker_name,
         controller_listener_name=next(iter(values.strings("controller.listener.names")), "").upper(),
-        tls=tls_of_listeners(values, protocols, all_listeners, inter_broker_name),
+        tls=tls_of_listeners(values, protocols, all_listeners, inter_broker_name, admin_listeners),
         authorizer=load_authorizer(values),
         sasl=sasl_of_listeners(values, all_listeners, inter_broker_name),
         failed_authentication_delay_ms=values.integer("connection.failed.authentication.delay.ms"),
         delegation_tokens=load_tokens(values),
-        admin_listeners=parse_admin_listeners(ADMIN_LISTENERS, values.strings(ADMIN_LISTENERS)),
+        admin_listeners=admin_listeners,
         admin_advertised_listeners=parse_admin_listeners(
             ADMIN_ADVERTISED_LISTENERS, values.strings(ADMIN_ADVERTISED_LISTENERS)
         ),

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from ...protocol.errors import ConfigError
+from .admin_listeners import ADMIN, ADMIN_MECHANISMS, HTTPS, AdminListener
 from .listener_config import ListenerConfig, check_distinct_ports, parse_listeners, parse_protocol_map
 from .property_values import PropertyValues
 from .sasl_config import SaslConfig, check_node_mechanism, read_sasl, sasl_keys_of
@@ -78,9 +79,14 @@ def inter_broker_listener_name(values: PropertyValues, advertised: Sequence[List
 
 
 def tls_of_listeners(
-    values: PropertyValues, protocols: Mapping[str, str], listeners: Sequence[ListenerConfig], inter_broker_name: str
+    values: PropertyValues,
+    protocols: Mapping[str, str],
+    listeners: Sequence[ListenerConfig],
+    inter_broker_name: str,
+    admin_listeners: Sequence[AdminListener],
 ) -> Mapping[str, TlsConfig]:
-    """Of the listeners that this node has, and of the controller's and the brokers', to which it connects."""
+    """Of the listeners that this node has, HTTP's among them, and of the controller's and the brokers', to which it
+    connects."""
     served = {listener.name for listener in listeners}
     named = [*served, inter_broker_name, *(name.upper() for name in values.strings("controller.listener.names")[:1])]
     # The one class that it can name is what makes principals here.
@@ -94,14 +100,23 @@ def tls_of_listeners(
             values.used.update(keys_of(name))
             if name in served:
                 check_served(found[name])
+    if any(listener.scheme == HTTPS for listener in admin_listeners):
+        found[ADMIN] = read_tls(values.properties, ADMIN)
+        values.used.update(keys_of(ADMIN))
+        check_served(found[ADMIN])
     return MappingProxyType(found)
 
 
 def sasl_of_listeners(
     values: PropertyValues, listeners: Sequence[ListenerConfig], inter_broker_name: str
 ) -> Mapping[str, SaslConfig]:
-    """Of the listeners that this node has. Raises ConfigError."""
+    """Of the listeners that this node has, HTTP's among them. Raises ConfigError."""
     found = {}
+    if any(listener.name == ADMIN for listener in listeners):
+        raise ConfigError(f"No listener can be named {ADMIN}: its keys are those of the HTTP administration.")
+    if ADMIN_MECHANISMS in values.properties:
+        found[ADMIN] = read_sasl(values.properties, ADMIN)
+        values.used.update(sasl_keys_of(ADMIN))
     for listener in listeners:
         if listener.security_protocol.startswith("SASL"):
             found[listener.name] = read_sasl(values.properties, listener.name)

@@ -24,8 +24,9 @@ from .penstock_keys import (
 DOCUMENTATION: Final[Mapping[str, str]] = MappingProxyType(
     {
         ADMIN_LISTENERS: (
-            "Where HTTP administration listens: http://host:port, separated by commas. Port 0 is one that the system "
-            "chooses, an empty list none at all."
+            "Where HTTP administration listens: http://host:port or https://host:port, separated by commas. Port 0 is "
+            "one that the system chooses, an empty list none at all. "
+            "Its keys of TLS and SASL are listener.name.admin.*."
         ),
         ADMIN_ADVERTISED_LISTENERS: (
             "The same as others reach it; the addresses of admin.listeners when it is not set. DescribeConfigs of the "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...quorum.decisions.delegation_tokens import DelegationTokenConfig
+from ...quorum.permissions.token_settings import DelegationTokenConfig
 from .property_values import PropertyValues
 
 

@@ -65,7 +65,7 @@ class Authorizer(Protocol):
     def allows(
         self,
         context: RequestContext,
-        api_key: ApiKey,
+        api_key: ApiKey | str,
         operation: AclOperation,
         resource_type: ResourceType,
         name: str,
@@ -73,7 +73,8 @@ class Authorizer(Protocol):
         count: int = 1,
         is_logged: bool = True,
     ) -> bool:
-        """Whether the client may do it; `count` is how often the request names the resource.
+        """Whether the client may do it; `count` is how often the request names the resource. `api_key` is for the log:
+        another request than Kafka's has a name.
 
         Not logged are questions whose denial refuses nothing: what is only left out of an answer.
         """
@@ -120,7 +121,7 @@ class RequestContext:
 
     def may(
         self,
-        api_key: ApiKey,
+        api_key: ApiKey | str,
         operation: AclOperation,
         resource_type: ResourceType,
         name: str,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from ssl import SSLContext
 
 from ...protocol.ids import NodeId
 from ..admin.node_ports import NodePorts
+from ..configuration.admin_listeners import ADMIN
 from ..configuration.node_config import NodeConfig
 from .node_facts import node_facts
 from .server import Node
@@ -34,7 +36,23 @@ def ports_of(
         quorum_leader=lambda: None if node.quorum is None else node.quorum.leader_id,
         silent_voters=lambda: _silent_voters(node),
         events=node.events,
+        identities=lambda: node.identities,
+        authorizer=node.authorizer,
+        tls=_tls_of(node, config),
     )
+
+
+def _tls_of(node: Node, config: NodeConfig) -> Callable[[], SSLContext] | None:
+    if ADMIN not in config.tls:
+        return None
+
+    def current() -> SSLContext:
+        assert node.tls is not None, "certificates are loaded first of all"
+        serve = node.tls.server(ADMIN)
+        assert serve is not None
+        return serve()
+
+    return current
 
 
 async def _silent_voters(node: Node) -> Mapping[NodeId, str]:

@@ -42,8 +42,11 @@ from ..configuration.topic_configs import ConfigResolver
 from ..metrics.metrics import Metrics
 from ..network.handlers import Intercept
 from ..network.own_requests import OwnRequests
+from ..network.peer_log import PeerLog
+from ..security.http_identities import HttpIdentities
 from ..security.rules.bearer import VerifyToken, no_tokens
 from ..security.rules.sasl_mechanisms import CredentialSources, SaslMechanisms
+from ..security.wiring import authorizer_of
 from ..timing.runtime import Runtime
 from .cordons import Cordons
 from .feature_guard import FeatureGuard
@@ -134,6 +137,12 @@ class Node:
         if not config.is_broker:
             # A broker's follow behind its registration.
             self._publishers.add(self._configs)
+        self.tls: TlsContexts | None = None
+        """Once it has begun to start."""
+        self.identities: HttpIdentities | None = None
+        """Of clients of HTTP, once it has begun to start."""
+        self.authorizer = authorizer_of(config, self._metadata, loop)
+        """For clients of HTTP; None where everyone may do everything."""
         self._cluster_id: str | None = None
         self._quorum: QuorumLink | None = None
         self._parts: BrokerParts | None = None
@@ -204,7 +213,7 @@ class Node:
     async def _start(self) -> None:
         started_s = self._loop.time()
         try:
-            tls = TlsContexts(self._config.tls, self._files, self._loop)
+            tls = self.tls = TlsContexts(self._config.tls, self._files, self._loop)
             if self._config.tls:
                 self._start_task("watch of certificates", tls.watch())
                 self.metrics.add_later(lambda: self._load_certificate_metrics(tls))
@@ -301,16 +310,22 @@ class Node:
         def token_verifier(config: BearerConfig) -> VerifyToken:
             return no_tokens if key_sets is None else key_sets.verifier(config)
 
-        sasl = SaslMechanisms(
-            self._config.sasl,
-            CredentialSources(
-                image=lambda: self._metadata.image,
-                random_bytes=self._random_bytes,
-                wall_clock_ms=self._wall_clock_ms,
-                token_verifier=token_verifier,
-                cluster_secret=self._config.cluster_secret,
-                tokens=self._config.delegation_tokens,
-            ),
+        sources = CredentialSources(
+            image=lambda: self._metadata.image,
+            random_bytes=self._random_bytes,
+            wall_clock_ms=self._wall_clock_ms,
+            token_verifier=token_verifier,
+            cluster_secret=self._config.cluster_secret,
+            tokens=self._config.delegation_tokens,
+        )
+        sasl = SaslMechanisms(self._config.sasl, sources)
+        self.identities = HttpIdentities(
+            sasl,
+            sources.find_scram,
+            self._random_bytes,
+            PeerLog(self._loop),
+            self._loop,
+            refusal_delay_ms=self._config.failed_authentication_delay_ms,
         )
         self._configs.on_change(lambda _old, new: sasl.change(new.sasl))
         if key_sets is not None:

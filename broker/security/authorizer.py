@@ -52,7 +52,7 @@ class AclAuthorizer:
     def allows(
         self,
         context: RequestContext,
-        api_key: ApiKey,
+        api_key: ApiKey | str,
         operation: AclOperation,
         resource_type: ResourceType,
         name: str,
@@ -116,7 +116,7 @@ class AclAuthorizer:
     def _log(
         self,
         context: RequestContext,
-        api_key: ApiKey,
+        api_key: ApiKey | str,
         operation: AclOperation,
         resource_type: ResourceType,
         name: str,
@@ -134,7 +134,7 @@ class AclAuthorizer:
             resource_type.title,
             PatternType.LITERAL.name,
             name,
-            APIS[api_key].name,
+            api_key if isinstance(api_key, str) else APIS[api_key].name,
             count,
             ruling,
         )

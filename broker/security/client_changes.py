@@ -39,7 +39,7 @@ class PermissionRecorder:
     def allows(
         self,
         context: RequestContext,
-        api_key: ApiKey,
+        api_key: ApiKey | str,
         operation: AclOperation,
         resource_type: ResourceType,
         name: str,

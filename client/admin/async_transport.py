@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import aiohttp
 
+from .credentials import NO_CREDENTIALS, AdminCredentials
 from .errors import AdminUnreachable
 from .exchange import (
     DEFAULT_TIMEOUT_S,
@@ -19,16 +20,22 @@ from .exchange import (
     headers_of,
     target,
     unreachable,
-    url_of,
 )
 
 
 class AsyncTransport:
     """The addresses are tried in order, from the one that answered last."""
 
-    def __init__(self, urls: str | Sequence[str], *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
-        """`urls` as `http://host:port`, several separated by commas. Raises ValueError."""
+    def __init__(
+        self,
+        urls: str | Sequence[str],
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        credentials: AdminCredentials = NO_CREDENTIALS,
+    ) -> None:
+        """`urls` as `http://host:port` or `https://host:port`, several separated by commas. Raises ValueError."""
         self._addresses = Addresses(urls)
+        self.credentials = credentials
         self._timeout_s = timeout_s
         self._session: aiohttp.ClientSession | None = None
         self._cluster_id: str | None = None
@@ -96,14 +103,17 @@ class AsyncTransport:
         for address in self._addresses:
             try:
                 return await self._session.request(
-                    method, f"{url_of(address)}{path}", data=body, headers=headers_of(method), timeout=timeout
+                    method,
+                    f"{address}{path}",
+                    data=body,
+                    headers={**headers_of(method), **self.credentials.headers_for(address)},
+                    timeout=timeout,
+                    ssl=True if self.credentials.tls is None else self.credentials.tls,
                 )
             except aiohttp.ClientConnectorError as error:
                 # Nothing was sent: another node may be asked.
                 reasons[address] = error.strerror or error
                 self._addresses.try_last(address)
             except (aiohttp.ClientError, TimeoutError) as error:
-                raise AdminUnreachable(
-                    f"{url_of(address)} gave no answer: {str(error) or type(error).__name__}"
-                ) from error
+                raise AdminUnreachable(f"{address} gave no answer: {str(error) or type(error).__name__}") from error
         raise unreachable(reasons)

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import NoneType, TracebackType
 from typing import Any, Final, Self
 
+from .admin_address import AdminAddress
+from .credentials import NO_CREDENTIALS, AdminCredentials
 from .errors import AdminUnreachable
 from .exchange import (
     DEFAULT_TIMEOUT_S,
@@ -18,7 +20,6 @@ from .exchange import (
     headers_of,
     target,
     unreachable,
-    url_of,
 )
 
 _BROKEN: Final = (OSError, http.client.HTTPException)
@@ -27,17 +28,26 @@ _BROKEN: Final = (OSError, http.client.HTTPException)
 class BlockingTransport:
     """The addresses are tried in order, from the one that answered last. Not safe to share between threads."""
 
-    def __init__(self, urls: str | Sequence[str], *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
-        """`urls` as `http://host:port`, several separated by commas. Raises ValueError."""
+    def __init__(
+        self,
+        urls: str | Sequence[str],
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        credentials: AdminCredentials = NO_CREDENTIALS,
+    ) -> None:
+        """`urls` as `http://host:port` or `https://host:port`, several separated by commas. Raises ValueError."""
         self._addresses = Addresses(urls)
+        self.credentials = credentials
         self._timeout_s = timeout_s
         self._connection: http.client.HTTPConnection | None = None
+        self._headers: Mapping[str, str] = {}
+        """Of the connection."""
         self._cluster_id: str | None = None
 
     @property
     def addresses(self) -> tuple[str, ...]:
         """In the order in which they are tried."""
-        return tuple(map(url_of, self._addresses))
+        return tuple(map(str, self._addresses))
 
     def __enter__(self) -> Self:
         return self
@@ -102,7 +112,7 @@ class BlockingTransport:
         if self._connection is not None and method == "GET":
             kept, self._connection = self._connection, None
             try:
-                response = _exchange(kept, method, path, body)
+                response = self._exchange(kept, method, path, body)
             except _BROKEN:
                 kept.close()
             else:
@@ -111,7 +121,7 @@ class BlockingTransport:
         self.close()
         connection = self._connect()
         try:
-            response = _exchange(connection, method, path, body)
+            response = self._exchange(connection, method, path, body)
         except _BROKEN as error:
             connection.close()
             raise AdminUnreachable(f"http://{connection.host}:{connection.port} gave no answer: {error}") from error
@@ -121,19 +131,25 @@ class BlockingTransport:
     def _connect(self) -> http.client.HTTPConnection:
         reasons = {}
         for address in self._addresses:
-            connection = http.client.HTTPConnection(address.host, address.port, timeout=self._timeout_s)
+            connection = self._connection_to(address)
             try:
                 connection.connect()
             except OSError as error:
                 reasons[address] = error.strerror or error
                 self._addresses.try_last(address)
             else:
+                self._headers = self.credentials.headers_for(address)
                 return connection
         raise unreachable(reasons)
 
+    def _connection_to(self, address: AdminAddress) -> http.client.HTTPConnection:
+        host, port = address.host, address.port
+        if not address.is_encrypted:
+            return http.client.HTTPConnection(host, port, timeout=self._timeout_s)
+        return http.client.HTTPSConnection(host, port, timeout=self._timeout_s, context=self.credentials.tls)
 
-def _exchange(
-    connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None
-) -> http.client.HTTPResponse:
-    connection.request(method, path, body=body, headers=headers_of(method))
-    return connection.getresponse()
+    def _exchange(
+        self, connection: http.client.HTTPConnection, method: str, path: str, body: bytes | None
+    ) -> http.client.HTTPResponse:
+        connection.request(method, path, body=body, headers={**headers_of(method), **self._headers})
+        return connection.getresponse()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType, NoneType
 from typing import Any, Final, TypeVar, cast
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import msgspec
 
 from ...protocol.rest.problem import MEDIA_TYPE, Problem, http_problem
-from ..addresses import Address
+from .admin_address import AdminAddress, parse_addresses
 from .errors import AdminProblem, AdminUnreachable
 
 T = TypeVar("T")
@@ -30,35 +30,17 @@ class Addresses:
         """Raises ValueError."""
         self._order = list(parse_addresses(urls))
 
-    def __iter__(self) -> Iterator[Address]:
+    def __iter__(self) -> Iterator[AdminAddress]:
         return iter(tuple(self._order))
 
-    def try_last(self, address: Address) -> None:
+    def try_last(self, address: AdminAddress) -> None:
         self._order.remove(address)
         self._order.append(address)
 
 
-def parse_addresses(urls: str | Sequence[str]) -> tuple[Address, ...]:
-    """Reads `http://host:port,…`. Raises ValueError."""
-    texts = urls.split(",") if isinstance(urls, str) else urls
-    found = []
-    for text in filter(None, (text.strip() for text in texts)):
-        parts = urlsplit(text)
-        if parts.scheme != "http" or not parts.hostname or parts.path not in ("", "/"):
-            raise ValueError(f"{text!r} is no address like http://127.0.0.1:8083")
-        found.append(Address(parts.hostname, parts.port or 80))
-    if not found:
-        raise ValueError("an address like http://127.0.0.1:8083 is needed")
-    return tuple(found)
-
-
-def url_of(address: Address) -> str:
-    return f"http://{address}"
-
-
-def unreachable(reasons: Mapping[Address, object]) -> AdminUnreachable:
+def unreachable(reasons: Mapping[AdminAddress, object]) -> AdminUnreachable:
     """`reasons` say why each address did not take the connection."""
-    told = "; ".join(f"{url_of(address)}: {reason}" for address, reason in reasons.items())
+    told = "; ".join(f"{address}: {reason}" for address, reason in reasons.items())
     return AdminUnreachable(f"No node can be reached ({told}).")
 
 

@@ -35,7 +35,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 
 def _urls(context: click.Context, parameter: click.Parameter, text: str | None) -> str | None:
-    from ..admin.exchange import parse_addresses
+    from ..admin.admin_address import parse_addresses
 
     if text is None:
         return None
@@ -105,7 +105,12 @@ def admin_of(bootstrap: Bootstrap, urls: str | None = None) -> Iterator[Admin]:
     """The client for these addresses, or for those that the brokers say; its errors are sentences."""
     from ..admin import Admin
 
-    with sentences(), Admin(urls or find_admin(bootstrap), timeout_s=bootstrap.timeout_s) as admin:
+    with (
+        sentences(),
+        Admin(
+            urls or find_admin(bootstrap), timeout_s=bootstrap.timeout_s, credentials=bootstrap.admin_credentials()
+        ) as admin,
+    ):
         yield admin
 
 

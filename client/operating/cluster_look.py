@@ -18,6 +18,7 @@ from .. import clock
 
 if TYPE_CHECKING:
     from ..admin import Admin
+    from ..admin.credentials import AdminCredentials
 
 NODE_TIMEOUT_S: Final = 2.0
 """For one node's answers about itself: a node that is paused is not to hold up the look at the others."""
@@ -72,7 +73,7 @@ def take_look(admin: Admin, *, is_thorough: bool = False) -> ClusterLook:
     quorum = admin.get_quorum()
     partitions = admin.get_partition_map()
     with ThreadPoolExecutor(NODES_AT_ONCE) as pool:
-        looks = tuple(pool.map(partial(_look_at, is_thorough=is_thorough), nodes.nodes))
+        looks = tuple(pool.map(partial(_look_at, admin.credentials, is_thorough=is_thorough), nodes.nodes))
     if not is_thorough:
         return ClusterLook(nodes=nodes, quorum=quorum, partitions=partitions, looks=looks)
     return ClusterLook(
@@ -96,13 +97,13 @@ def parse_traffic(exposition: bytes, at_s: float) -> Traffic:
     )
 
 
-def _look_at(node: Node, *, is_thorough: bool) -> NodeLook:
+def _look_at(credentials: AdminCredentials, node: Node, *, is_thorough: bool) -> NodeLook:
     from ..admin import Admin, AdminError
 
     if not node.admin:
         return NodeLook(node_id=node.node_id)
     try:
-        with Admin(node.admin, timeout_s=NODE_TIMEOUT_S) as admin:
+        with Admin(node.admin, timeout_s=NODE_TIMEOUT_S, credentials=credentials) as admin:
             health = admin.get_ready()
             traffic = parse_traffic(admin.get_metrics(), clock.monotonic_s())
             clock_ms = version = None

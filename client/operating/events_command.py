@@ -50,7 +50,7 @@ def _then_followed(admin: Admin, since: str | None, found: Iterable[dict[str, An
         yield event
     from ..admin import Admin, AdminUnreachable
 
-    with Admin(admin.addresses, timeout_s=SILENCE_MAX_S) as patient:
+    with Admin(admin.addresses, timeout_s=SILENCE_MAX_S, credentials=admin.credentials) as patient:
         while True:
             is_connected = False
             try:

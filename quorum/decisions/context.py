@@ -13,11 +13,11 @@ from ..metadata.image import ConfigResource, ConfigResourceType, MetadataImage
 from ..metadata.records import MetadataRecord
 from ..permissions.requester import Requester
 from ..permissions.ruling import AuthorizerSettings
+from ..permissions.token_settings import DelegationTokenConfig
 
 if TYPE_CHECKING:
     from random import Random
 
-    from .delegation_tokens import DelegationTokenConfig
 
 RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
 ResponseT_co = TypeVar("ResponseT_co", covariant=True)
@@ -59,7 +59,7 @@ class ControllerConfig:
     snapshot_bytes: int = 20 * 1024 * 1024
     snapshot_interval_ms: int = 3_600_000
     authorizer: AuthorizerSettings | None = None
-    delegation_tokens: "DelegationTokenConfig | None" = None
+    delegation_tokens: DelegationTokenConfig | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ and ExpireDelegationToken 1-2: only the owner and the renewers may change a toke
 
 import hmac
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final, cast
@@ -27,6 +26,7 @@ from ..metadata.features import METADATA_VERSION
 from ..metadata.image import MetadataImage
 from ..metadata.security_image import DelegationToken
 from ..metadata.security_records import DelegationTokenRecord, RemoveDelegationTokenRecord
+from ..permissions.token_settings import DelegationTokenConfig
 from .answers import base64_id, wire_code
 from .context import ControllerResult, DecisionContext
 
@@ -41,16 +41,6 @@ _KNOWN_HMACS: Final = 10_000
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 EXPIRED_MAX: Final = 1_000
 """Removed in one decision."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DelegationTokenConfig:
-    """`delegation.token.secret.key`, `.max.lifetime.ms`, `.expiry.time.ms` and `.expiry.check.interval.ms`."""
-
-    secret_key: bytes = field(repr=False)
-    max_lifetime_ms: int
-    expiry_time_ms: int
-    check_interval_ms: int
 
 
 @lru_cache(_KNOWN_HMACS)

@@ -72,7 +72,7 @@ class Reader:
             self.node = subprocess.Popen(
                 command, cwd=self.folder, env=self._environment, stdout=log, stderr=subprocess.STDOUT
             )
-        ready = f"curl --silent --fail http://127.0.0.1:{self._ports[8080]}/ready"
+        ready = f"curl --silent --fail --insecure https://localhost:{self._ports[8080]}/ready"
 
         def is_ready() -> bool:
             assert self.node is not None

@@ -43,12 +43,12 @@ class Asked:
 
     def __init__(self, *allowed: Permission) -> None:
         self._allowed = frozenset(allowed)
-        self.questions: list[tuple[ApiKey | None, Question]] = []
+        self.questions: list[tuple[ApiKey | str | None, Question]] = []
 
     def allows(
         self,
         _context: RequestContext,
-        api_key: ApiKey,
+        api_key: ApiKey | str,
         operation: AclOperation,
         resource_type: ResourceType,
         name: str,

@@ -24,7 +24,7 @@ def test_addresses_of_both_families_and_every_interface() -> None:
     assert [str(one) for one in listeners] == ["http://[::1]:8083", "http://:80", "http://a.example:1"]
 
 
-@pytest.mark.parametrize("text", ["127.0.0.1:80", "http://host", "http://host:65536", "https://host:1", "http://a/b:1"])
+@pytest.mark.parametrize("text", ["127.0.0.1:80", "http://host", "http://host:65536", "ftp://host:1", "http://a/b:1"])
 def test_anything_else_is_refused_with_the_key(text: str) -> None:
     with pytest.raises(ConfigError, match=r"admin\.listeners"):
         parse_admin_listeners("admin.listeners", (text,))

@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from penstock.broker.admin.operation import Call, Operation, Stream
 from penstock.client.admin import Admin, AdminProblem, AdminUnreachable, AsyncAdmin
-from penstock.client.admin.exchange import parse_addresses, target
+from penstock.client.admin.admin_address import parse_addresses
+from penstock.client.admin.exchange import target
 from penstock.local.ports import find_free
 from penstock.protocol.errors import ErrorCode, KafkaError
 

@@ -18,7 +18,6 @@ from penstock.protocol.ids import NodeId
 from penstock.quorum.decisions.change import replayed
 from penstock.quorum.decisions.context import ControllerConfig, ControllerResult, DecisionContext
 from penstock.quorum.decisions.delegation_tokens import (
-    DelegationTokenConfig,
     create_token,
     expire_token,
     hmac_of,
@@ -27,6 +26,7 @@ from penstock.quorum.decisions.delegation_tokens import (
 )
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.quorum.permissions.requester import Requester
+from penstock.quorum.permissions.token_settings import DelegationTokenConfig
 
 ALICE, BOB, CAROL = "User:alice", "User:bob", "User:carol"
 DAY_MS = 86_400_000

@@ -1,0 +1,177 @@
+"""Who a client of the HTTP administration is: by a password, a token or a certificate, as on listeners of Kafka.
+
+`Authorization: Basic` (RFC 7617) has a user and the password of PLAIN or SCRAM, `Bearer` (RFC 6750) a token of
+OAUTHBEARER, as far as the listener ADMIN has these mechanisms. A header goes before a certificate. The proof is made
+for every request, as HTTP has no sessions; the password of a user of SCRAM that was right is remembered for as long as
+the credential stays what it was, because hashing it takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hmac
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from ...protocol.scram import BY_NAME, ITERATIONS_MIN, ScramMechanism
+from ...quorum.metadata.security_image import ScramCredential
+from ..configuration.admin_listeners import ADMIN
+from ..configuration.bearer_config import OAUTHBEARER
+from ..configuration.sasl_config import PLAIN
+from ..network.peer_log import PeerLog
+from ..network.request import ANONYMOUS, RequestContext
+from .rules.sasl_exchange import AuthenticationFailed, Proved
+from .rules.sasl_mechanisms import SaslMechanisms
+from .rules.scram import FindIdentity, ScramIdentity
+
+HEADER_LETTERS_MAX: Final = 8_000
+KNOWN_MAX: Final = 1_000
+"""Passwords that are remembered; with one more all are forgotten."""
+
+
+class Unauthenticated(Exception):  # noqa: N818 - it is an answer, not a fault
+    """The message is for the client, and tells nothing of who exists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpIdentity:
+    """What a request has proved."""
+
+    principal: str
+    is_by_token: bool = False
+
+
+class HttpIdentities:
+    """Of one node."""
+
+    def __init__(
+        self,
+        mechanisms: SaslMechanisms,
+        find_scram: FindIdentity,
+        random_bytes: Callable[[int], bytes],
+        peer_log: PeerLog,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        refusal_delay_ms: int,
+    ) -> None:
+        """`refusal_delay_ms` is `connection.failed.authentication.delay.ms`: guessing is to be slow."""
+        self._mechanisms = mechanisms
+        self._find_scram = find_scram
+        self._key = random_bytes(32)
+        self._peer_log = peer_log
+        self._loop = loop
+        self._refusal_delay_s = refusal_delay_ms / 1000
+        self._known: dict[bytes, ScramIdentity] = {}
+
+    @property
+    def challenges(self) -> tuple[str, ...]:
+        """The values of WWW-Authenticate: how a client may prove itself by a header; none where it need not."""
+        names = self._mechanisms.names(ADMIN)
+        has_passwords = any(name == PLAIN or name in BY_NAME for name in names)
+        basic = ('Basic realm="penstock", charset="UTF-8"',) if has_passwords else ()
+        return (*basic, 'Bearer realm="penstock"') if OAUTHBEARER in names else basic
+
+    async def identify(
+        self, authorization: str | None, certificate_principal: str | None, context: RequestContext
+    ) -> HttpIdentity:
+        """Raises Unauthenticated. `context` says where the client is, for the log."""
+        if authorization is None:
+            if certificate_principal is not None:
+                return HttpIdentity(principal=certificate_principal)
+            if self.challenges:
+                raise Unauthenticated("The request needs a user and a password, or a token.")
+            return HttpIdentity(principal=ANONYMOUS)
+        try:
+            proved = await self._prove(authorization, context)
+        except AuthenticationFailed as failure:
+            self._peer_log.write(
+                logging.INFO,
+                context.peer_host,
+                "Failed authentication: peer=%s listener=%s software=%s reason=%s",
+                context.peer_host,
+                ADMIN,
+                context.client_software,
+                failure.reason,
+            )
+            await asyncio.sleep(self._refusal_delay_s)
+            raise Unauthenticated("The user, the password or the token is not right.") from None
+        return HttpIdentity(principal=proved.principal, is_by_token=proved.is_by_token)
+
+    async def _prove(self, authorization: str, context: RequestContext) -> Proved:
+        if len(authorization) > HEADER_LETTERS_MAX:
+            raise AuthenticationFailed("the header Authorization is too long")
+        scheme, _, credentials = authorization.partition(" ")
+        match scheme.lower():
+            case "basic":
+                return await self._prove_password(*_user_and_password(credentials.strip()), context)
+            case "bearer":
+                return self._prove_token(credentials.strip(), context)
+        raise AuthenticationFailed("the header Authorization has another scheme than Basic and Bearer")
+
+    async def _prove_password(self, name: str, password: str, context: RequestContext) -> Proved:
+        plain = self._mechanisms.find(ADMIN, PLAIN)
+        if plain is not None:
+            try:
+                outcome = plain(context).step(f"\0{name}\0{password}".encode())
+            except AuthenticationFailed:
+                # It may be one of SCRAM's.
+                pass
+            else:
+                assert isinstance(outcome, Proved), "PLAIN has one step"
+                return outcome
+        scram = [mechanism for mechanism in BY_NAME.values() if self._mechanisms.find(ADMIN, mechanism.name)]
+        for mechanism in scram:
+            identity = self._find_scram(mechanism, name, False)
+            if await self._is_password(mechanism, identity, name, password):
+                assert identity is not None
+                return Proved(principal=identity.principal)
+        raise AuthenticationFailed("the user or the password is not right (Basic)")
+
+    async def _is_password(
+        self, mechanism: ScramMechanism, identity: ScramIdentity | None, name: str, password: str
+    ) -> bool:
+        """Whether it is that user's. It takes as long for one that does not exist."""
+        digest = hmac.digest(self._key, f"{mechanism.name}\0{name}\0{password}".encode(), "sha256")
+        if identity is not None and self._known.get(digest) == identity:
+            return True
+        credential = _NO_CREDENTIAL if identity is None else identity.credential
+        salted = await self._loop.run_in_executor(
+            None, mechanism.salted_password, password, credential.salt, credential.iterations
+        )
+        is_right = hmac.compare_digest(mechanism.stored_key(salted), credential.stored_key)
+        if identity is None or not is_right:
+            return False
+        if len(self._known) >= KNOWN_MAX:
+            self._known.clear()
+        self._known[digest] = identity
+        return True
+
+    def _prove_token(self, token: str, context: RequestContext) -> Proved:
+        begin = self._mechanisms.find(ADMIN, OAUTHBEARER)
+        if begin is None:
+            raise AuthenticationFailed("there is no OAUTHBEARER here")
+        exchange = begin(context)
+        outcome = exchange.step(f"n,,\x01auth=Bearer {token}\x01\x01".encode())
+        if isinstance(outcome, Proved):
+            return outcome
+        # The client's answer to a refusal: the exchange tells its reason.
+        exchange.step(b"\x01")
+        raise AssertionError("a refused token proves nothing")
+
+
+_NO_CREDENTIAL: Final = ScramCredential(salt=b"no user's", stored_key=b"", server_key=b"", iterations=ITERATIONS_MIN)
+
+
+def _user_and_password(credentials: str) -> tuple[str, str]:
+    try:
+        text = base64.b64decode(credentials, validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise AuthenticationFailed("the header Authorization is no base64 of UTF-8 (Basic)") from None
+    name, colon, password = text.partition(":")
+    if not colon or "\0" in text:
+        raise AuthenticationFailed("the header Authorization has no user and password (Basic)")
+    return name, password

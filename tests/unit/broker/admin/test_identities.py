@@ -1,0 +1,167 @@
+"""Who clients of HTTP are, and what they may: by a password, a token or nothing, and the ACLs."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+import pytest
+from admin_http import asked
+from authorized_node import AuthorizedNode
+from memory_node import World, run
+
+from penstock.broker.admin.operations import OPERATIONS
+from penstock.broker.admin.rules.operation_permissions import Needed, needed
+from penstock.protocol.acls import AclOperation, ResourceType
+from penstock.protocol.scram import SCRAM_SHA_512
+from penstock.quorum.decisions.context import ControllerResult
+from penstock.quorum.decisions.scram_credentials import credential_record
+from penstock.quorum.metadata.security_image import ScramUser
+
+PLAIN = {
+    "listener_name_admin_sasl_enabled_mechanisms": "PLAIN,SCRAM-SHA-512",
+    "listener_name_admin_plain_sasl_jaas_config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'user_alice="wonder land" user_admin="secret";',
+    "connection_failed_authentication_delay_ms": "0",
+}
+AUTHORIZED = {
+    **PLAIN,
+    "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super_users": "User:admin;User:ANONYMOUS",
+}
+OPEN = ("/health", "/ready", "/metrics", "/openapi.json", "/")
+
+
+def basic(name: str, password: str) -> Mapping[str, str]:
+    return {"Authorization": "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()}
+
+
+ALICE = basic("alice", "wonder land")
+
+
+async def status(
+    session: aiohttp.ClientSession, path: str, headers: Mapping[str, str] | None = None, **more: Any
+) -> int:
+    method = more.pop("method", "GET")
+    async with session.request(method, path, headers=headers or {}, **more) as answer:
+        await answer.read()
+        return answer.status
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        None,
+        "Basic",
+        "Basic !",
+        "Basic " + base64.b64encode(b"alice").decode(),
+        "Basic " + base64.b64encode(b"alice:").decode(),
+        "Basic " + base64.b64encode(b"alice:wonder").decode(),
+        "Basic " + base64.b64encode(b"bob:wonder land").decode(),
+        "Basic " + base64.b64encode(b"alice\0:wonder land").decode(),
+        "Basic " + base64.b64encode(b"\xff:x").decode(),
+        "Bearer abc",
+        "Digest x",
+        "Basic " + "x" * 8_050,
+    ],
+)
+def test_nothing_is_done_for_a_client_that_has_proved_nothing(header: str | None) -> None:
+    async def scenario() -> None:
+        async with asked(World(**PLAIN)) as (_, _, session):
+            headers = {} if header is None else {"Authorization": header}
+            async with session.get("/v3/clusters", headers=headers) as answer:
+                assert answer.status == 401
+                assert answer.headers["WWW-Authenticate"] == 'Basic realm="penstock", charset="UTF-8"'
+                assert "wonder" not in await answer.text()
+            for path in OPEN:
+                assert await status(session, path, headers) == 200
+
+    run(scenario)
+
+
+def test_a_password_of_plain_or_scram_is_a_proof() -> None:
+    async def scenario() -> None:
+        async with asked(World(**PLAIN)) as (node, _, session):
+            assert await status(session, "/v3/clusters", ALICE) == 200
+            salted = SCRAM_SHA_512.salted_password("pencil", b"salt", 4096)
+            record = credential_record(
+                ScramUser("scott", SCRAM_SHA_512.number), salt=b"salt", salted_password=salted, iterations=4096
+            )
+            assert node.quorum is not None
+            assert await status(session, "/v3/clusters", basic("scott", "pencil")) == 401
+            await _commit(node, record)
+            for _ in range(2):
+                assert await status(session, "/v3/clusters", basic("scott", "pencil")) == 200
+                assert await status(session, "/v3/clusters", basic("scott", "pen")) == 401
+
+    run(scenario)
+
+
+async def _commit(node: Any, record: Any) -> None:
+    controller = node.quorum._controller
+    await controller.submit(lambda *_: ControllerResult(records=(record,), response=None), None)
+
+
+def test_each_operation_needs_its_permission() -> None:
+    async def scenario() -> None:
+        async with asked(World(**AUTHORIZED)) as (node, connection, session):
+            one = AuthorizedNode(node, connection)
+            await one.create_topic("mine")
+            await one.create_topic("other")
+            root = f"/v3/clusters/{node.metadata.image.cluster_id}"
+            admin = basic("admin", "secret")
+            assert await status(session, f"{root}/topics/mine", ALICE) == 403
+            assert await status(session, f"{root}/topics", ALICE) == 403
+            await one.allow(ResourceType.TOPIC, "mine", AclOperation.WRITE, AclOperation.ALTER_CONFIGS)
+            assert await status(session, f"{root}/topics/mine", ALICE) == 200
+            assert await status(session, f"{root}/topics/other", ALICE) == 403
+            assert await status(session, f"{root}/topics/other", admin) == 200
+            record = {"value": {"type": "STRING", "data": "v"}}
+            sent = f"{root}/topics/mine/records"
+            assert await status(session, sent, ALICE, method="POST", json=record) == 200
+            assert await status(session, sent.replace("mine", "other"), ALICE, method="POST", json=record) == 403
+            assert await status(session, sent, ALICE) == 403
+            assert await status(session, f"{root}/topics/mine/configs", ALICE) == 200
+            assert await status(session, f"{root}/topics/mine", ALICE, method="DELETE") == 403
+            assert await status(session, "/v1/quorum", ALICE) == 403
+            await one.allow_in_cluster(AclOperation.DESCRIBE)
+            assert await status(session, "/v1/quorum", ALICE) == 200
+            assert await status(session, "/v1/quorum/snapshots", ALICE, method="POST", json={}) == 403
+            # The handler asks for what stands in the body.
+            new = {"topic_name": "made"}
+            assert await status(session, f"{root}/topics", ALICE, method="POST", json=new) == 403
+            await one.allow(ResourceType.TOPIC, "made", AclOperation.CREATE)
+            assert await status(session, f"{root}/topics", ALICE, method="POST", json=new) == 201
+            assert "made" in node.metadata.image.topics.by_name
+
+    run(scenario)
+
+
+def test_without_mechanisms_a_client_of_http_is_anonymous() -> None:
+    async def scenario() -> None:
+        properties = {**AUTHORIZED, "super_users": "User:admin"}
+        for name in PLAIN:
+            del properties[name]
+        async with asked(World(**properties)) as (_, _, session):
+            assert await status(session, "/v3/clusters") == 403
+            assert await status(session, "/v3/clusters", ALICE) == 401
+            for path in OPEN:
+                assert await status(session, path) == 200
+
+    run(scenario)
+
+
+def test_every_operation_is_open_or_needs_something() -> None:
+    wanted = {one.name: needed(one.name, one.method, one.path) for one in OPERATIONS if not one.is_open}
+    assert [name for name, permission in wanted.items() if permission is None] == ["createTopic"]
+    for name in ("drainBroker", "transferQuorum", "abortTransaction", "reassign", "updateFeatures"):
+        assert wanted[name] == Needed(AclOperation.ALTER)
+    assert wanted["alterBrokerConfigs"] == wanted["alterConfigs"] == Needed(AclOperation.ALTER_CONFIGS)
+    assert wanted["getConsumerGroup"] == Needed(AclOperation.DESCRIBE, ResourceType.GROUP, "consumer_group_id")
+    assert all(permission is None or permission.parameter != "" for permission in wanted.values())
+    for one in OPERATIONS:
+        permission = wanted.get(one.name)
+        if permission is not None and permission.parameter is not None:
+            assert f"{{{permission.parameter}}}" in one.path
