@@ -15,6 +15,7 @@ import hmac
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from ...protocol.scram import BY_NAME, ITERATIONS_MIN, ScramMechanism
@@ -61,11 +62,16 @@ class HttpIdentities:
         """`refusal_delay_ms` is `connection.failed.authentication.delay.ms`: guessing is to be slow."""
         self._mechanisms = mechanisms
         self._find_scram = find_scram
-        self._key = random_bytes(32)
+        self._random_bytes = random_bytes
         self._peer_log = peer_log
         self._loop = loop
         self._refusal_delay_s = refusal_delay_ms / 1000
         self._known: dict[bytes, ScramIdentity] = {}
+
+    @cached_property
+    def _key(self) -> bytes:
+        """Under which passwords are remembered; drawn when the first one comes."""
+        return self._random_bytes(_KEY_BYTES)
 
     @property
     def challenges(self) -> tuple[str, ...]:
@@ -163,6 +169,7 @@ class HttpIdentities:
         raise AssertionError("a refused token proves nothing")
 
 
+_KEY_BYTES: Final = 32
 _NO_CREDENTIAL: Final = ScramCredential(salt=b"no user's", stored_key=b"", server_key=b"", iterations=ITERATIONS_MIN)
 
 
