@@ -130,6 +130,13 @@ def describe_client_quotas(run: Run) -> None:
     ]
     run.quiet(ApiKey.ALTER_CLIENT_QUOTAS, entries=entries, validate_only=False)
 
+    def are_known() -> bool:
+        wanted = [{"entity_type": "user", "match_type": EXACT, "match": user["entity_name"]}]
+        found = run.quiet(ApiKey.DESCRIBE_CLIENT_QUOTAS, components=wanted, strict=False)["entries"]
+        return found is not None and len(found) == 2
+
+    run.wait_for(are_known)
+
     def describe(label: str, *components: tuple[str, int, str | None], strict: bool = False) -> None:
         asked = [
             {"entity_type": kind, "match_type": match_type, "match": name} for kind, match_type, name in components
@@ -191,6 +198,12 @@ def describe_user_scram_credentials(run: Run) -> None:
     name, without = run.name("user"), run.name("nobody")
     one = {"name": name, "mechanism": 2, "iterations": 5000, "salt": b"salt", "salted_password": b"p" * 64}
     run.quiet(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, deletions=[], upsertions=[one])
+
+    def is_known() -> bool:
+        (found,) = run.quiet(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, users=[{"name": name}])["results"]
+        return bool(found["credential_infos"])
+
+    run.wait_for(is_known)
     run.ask("the user", users=[{"name": name}])
     run.ask("one without", users=[{"name": without}])
     run.ask("both", users=[{"name": name}, {"name": without}])
