@@ -106,8 +106,7 @@ class AclsHandler:
         found: dict[Pattern, list[Acl]] = {}
         for acl in self._metadata.image.acls.by_id.values():
             if wanted.matches(acl):
-                pattern = Pattern(acl.resource_type, acl.pattern_type, acl.resource_name)
-                found.setdefault(pattern, []).append(acl)
+                found.setdefault(acl.pattern, []).append(acl)
         return DescribeAclsResponse(
             throttle_time=NO_THROTTLE,
             error_code=kio_error(ErrorCode.NONE),

@@ -35,7 +35,7 @@ def create_acls(
     image: MetadataImage, request: CreateAclsRequest, context: DecisionContext
 ) -> ControllerResult[CreateAclsResponse]:
     """Create those of the ACLs that can be."""
-    existing = set(image.acls.by_id.values())
+    created: set[Acl] = set()
     records: list[AccessControlEntryRecord] = []
     results: list[AclCreationResult] = []
     for creation in request.creations:
@@ -46,8 +46,8 @@ def create_acls(
             continue
         results.append(AclCreationResult(error_code=wire_code(ErrorCode.NONE), error_message=None))
         acl = acl_of(creation)
-        if acl not in existing:
-            existing.add(acl)
+        if acl not in created and not image.acls.has(acl):
+            created.add(acl)
             records.append(AccessControlEntryRecord(id=_new_id(image, context.random), **acl._asdict()))
     return ControllerResult(
         records=tuple(records), response=CreateAclsResponse(throttle_time=NO_THROTTLE, results=tuple(results))

@@ -13,6 +13,14 @@ from ...protocol.acls import WILDCARD, AclOperation, PatternType, PermissionType
 from .persistent_map import PersistentMap
 
 
+class Pattern(NamedTuple):
+    """What a group of ACLs is about."""
+
+    resource_type: int
+    pattern_type: int
+    resource_name: str
+
+
 class Acl(NamedTuple):
     """One access control entry with the pattern of what it is about. Numbers are those of `protocol/acls.py`.
 
@@ -27,6 +35,11 @@ class Acl(NamedTuple):
     operation: int
     permission_type: int
 
+    @property
+    def pattern(self) -> Pattern:
+        """What it is about, with all others about the same."""
+        return Pattern(self.resource_type, self.pattern_type, self.resource_name)
+
     def __str__(self) -> str:
         """Return it as Kafka's logs and metadata shell have it."""
         return (
@@ -35,14 +48,6 @@ class Acl(NamedTuple):
             f"operation={AclOperation(self.operation).name}, "
             f"permissionType={PermissionType(self.permission_type).name})"
         )
-
-
-class Pattern(NamedTuple):
-    """What a group of ACLs is about."""
-
-    resource_type: int
-    pattern_type: int
-    resource_name: str
 
 
 PrefixLengths: TypeAlias = Mapping[int, Mapping[int, int]]
@@ -68,6 +73,9 @@ class AclsImage:
                 yield from find(Pattern(resource_type, PatternType.PREFIXED, name[:length]), _NO_ACLS)
         if name != WILDCARD:
             yield from find(Pattern(resource_type, PatternType.LITERAL, WILDCARD), _NO_ACLS)
+
+    def has(self, acl: Acl) -> bool:
+        return acl in self.by_pattern.get(acl.pattern, _NO_ACLS)
 
     def of_type(self, resource_type: int) -> Iterator[Acl]:
         """Yield every ACL about resources of a type. Costs the size of all."""
@@ -95,7 +103,7 @@ class AclsImage:
         )
 
     def _entries(self, patterns: dict[Pattern, dict[Acl, None]], acl: Acl) -> dict[Acl, None]:
-        pattern = Pattern(acl.resource_type, acl.pattern_type, acl.resource_name)
+        pattern = acl.pattern
         entries = patterns.get(pattern)
         if entries is None:
             entries = patterns[pattern] = dict.fromkeys(self.by_pattern.get(pattern, _NO_ACLS))
