@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from kio.schema.alter_configs.v2.request import AlterConfigsRequest
 from kio.schema.alter_configs.v2.request import AlterConfigsResource as LegacyResource
@@ -26,6 +26,8 @@ from ...quorum.metadata.image import ConfigResourceType
 from ..network.request import RequestContext
 from .config_results import incremental_result, legacy_result
 from .permissions import REFUSALS
+
+ResponseT = TypeVar("ResponseT")
 
 _CHANGED_BY_THE_CONTROLLER: Final = frozenset(
     {
@@ -59,17 +61,8 @@ async def alter_incrementally(
     submit: Callable[[IncrementalAlterConfigsRequest], Awaitable[IncrementalAlterConfigsResponse]],
 ) -> IncrementalAlterConfigsResponse:
     """Changes the configs that the client may change."""
-    denials = _denials(context, ApiKey.INCREMENTAL_ALTER_CONFIGS, request.resources)
-    if not denials:
-        return await submit(request)
-    results = {place: incremental_result(request.resources[place], error) for place, error in denials.items()}
-    permitted = {place: one for place, one in enumerate(request.resources) if place not in denials}
-    if permitted:
-        decided = await submit(replace(request, resources=tuple(permitted.values())))
-        results.update(zip(permitted, decided.responses, strict=True))
-    return IncrementalAlterConfigsResponse(
-        throttle_time=NO_THROTTLE, responses=tuple(results[place] for place in sorted(results))
-    )
+    api_key = ApiKey.INCREMENTAL_ALTER_CONFIGS
+    return await _alter(request, context, api_key, submit, incremental_result, IncrementalAlterConfigsResponse)
 
 
 async def alter_legacy(
@@ -78,15 +71,27 @@ async def alter_legacy(
     submit: Callable[[AlterConfigsRequest], Awaitable[AlterConfigsResponse]],
 ) -> AlterConfigsResponse:
     """As `alter_incrementally`, for AlterConfigs."""
-    denials = _denials(context, ApiKey.ALTER_CONFIGS, request.resources)
+    return await _alter(request, context, ApiKey.ALTER_CONFIGS, submit, legacy_result, AlterConfigsResponse)
+
+
+async def _alter(
+    request: Any,
+    context: RequestContext,
+    api_key: ApiKey,
+    submit: Callable[[Any], Awaitable[ResponseT]],
+    result: Callable[[Any, KafkaError], object],
+    respond: Callable[..., ResponseT],
+) -> ResponseT:
+    """Results stand in the order of the request. Both APIs have the same names for all of it."""
+    denials = _denials(context, api_key, request.resources)
     if not denials:
         return await submit(request)
-    results = {place: legacy_result(request.resources[place], error) for place, error in denials.items()}
+    results = {place: result(request.resources[place], error) for place, error in denials.items()}
     permitted = {place: one for place, one in enumerate(request.resources) if place not in denials}
     if permitted:
-        decided = await submit(replace(request, resources=tuple(permitted.values())))
+        decided: Any = await submit(replace(request, resources=tuple(permitted.values())))
         results.update(zip(permitted, decided.responses, strict=True))
-    return AlterConfigsResponse(throttle_time=NO_THROTTLE, responses=tuple(results[place] for place in sorted(results)))
+    return respond(throttle_time=NO_THROTTLE, responses=tuple(results[place] for place in sorted(results)))
 
 
 def _denials(
