@@ -10,11 +10,10 @@ import click
 from .bootstrap import Bootstrap, bootstrap_options
 from .groups import EMPTY, Groups, GroupState, Lag, Place
 from .offset_plan import Reset, chosen_places, plan_position, plan_shift, read_plan
+from .options import json_option
 from .position_option import position_option
 from .positions import SYNTAX, Position
 from .terminal import print_json, print_table, say
-
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
 @click.group()
@@ -23,7 +22,7 @@ def group() -> None:
 
 
 @group.command("list")
-@_json_option
+@json_option
 @bootstrap_options
 def list_(bootstrap: Bootstrap, as_json: bool) -> None:
     """List all groups."""
@@ -38,7 +37,7 @@ def list_(bootstrap: Bootstrap, as_json: bool) -> None:
 
 @group.command()
 @click.argument("names", metavar="GROUP…", nargs=-1, required=True)
-@_json_option
+@json_option
 @bootstrap_options
 def describe(bootstrap: Bootstrap, names: tuple[str, ...], as_json: bool) -> None:
     """Show the members of groups, what each of them reads, and how far it is behind."""
@@ -66,7 +65,7 @@ def describe(bootstrap: Bootstrap, names: tuple[str, ...], as_json: bool) -> Non
 
 @group.command()
 @click.argument("names", metavar="GROUP…", nargs=-1, required=True)
-@_json_option
+@json_option
 @bootstrap_options
 def lag(bootstrap: Bootstrap, names: tuple[str, ...], as_json: bool) -> None:
     """Show how many records groups have yet to read."""
@@ -115,7 +114,7 @@ def _parts_as_json(parts: Sequence[Lag]) -> list[dict[str, object]]:
 @click.option("--all-topics", is_flag=True, help="Of all that the group has committed.")
 @click.option("--execute", is_flag=True, help="Do it. Without, it is only shown what would be done.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print lines for --from-file.")
-@_json_option
+@json_option
 @bootstrap_options
 def reset_offsets(
     bootstrap: Bootstrap,
@@ -159,7 +158,7 @@ def reset_offsets(
 @group.command()
 @click.argument("names", metavar="GROUP…", nargs=-1, required=True)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask. Without a terminal the command never asks.")
-@_json_option
+@json_option
 @bootstrap_options
 def delete(bootstrap: Bootstrap, names: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Delete groups without members, with all their offsets."""

@@ -11,13 +11,11 @@ from .assignments import parse_assignments
 from .bootstrap import Bootstrap, bootstrap_options
 from .operating.admin_options import admin_of
 from .operating.topic_sizes import print_topic_sizes
+from .options import json_option
 from .positions import Edge
 from .terminal import print_json, print_table, say
 from .topic_completion import complete_topics
 from .topics import BROKER_DEFAULT, Outcomes, PartitionState, TopicConfig, Topics, TopicState
-
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-
 
 _config_option = click.option(
     "--config",
@@ -46,7 +44,7 @@ def topic() -> None:
 )
 @_config_option
 @click.option("--if-not-exists", is_flag=True, help="Leave topics alone that are there already.")
-@_json_option
+@json_option
 @bootstrap_options
 def create(
     bootstrap: Bootstrap,
@@ -73,7 +71,7 @@ def create(
 @click.option("--sizes", is_flag=True, help="With records and bytes, the largest first (Penstock only).")
 @click.option("--under-replicated", is_flag=True, help="Only partitions with replicas that are not in sync.")
 @click.option("--unavailable", is_flag=True, help="Only partitions without a leader.")
-@_json_option
+@json_option
 @bootstrap_options
 def list_(
     bootstrap: Bootstrap, internal: bool, sizes: bool, under_replicated: bool, unavailable: bool, as_json: bool
@@ -121,7 +119,7 @@ def list_(
 @topic.command()
 @click.argument("names", metavar="TOPIC…", nargs=-1, required=True, shell_complete=complete_topics)
 @click.option("--all-configs", is_flag=True, help="Also the configs that were not set on the topic.")
-@_json_option
+@json_option
 @bootstrap_options
 def describe(bootstrap: Bootstrap, names: tuple[str, ...], all_configs: bool, as_json: bool) -> None:
     """Show partitions, leaders, replicas, offsets and configs of topics."""
@@ -163,7 +161,7 @@ def describe(bootstrap: Bootstrap, names: tuple[str, ...], all_configs: bool, as
 @click.option("--partitions", "-p", type=click.IntRange(min=1), help="How many there are to be; only ever more.")
 @_config_option
 @click.option("--delete-config", "-d", "deleted", metavar="KEY", multiple=True, help="Back to the broker's value.")
-@_json_option
+@json_option
 @bootstrap_options
 def alter(
     bootstrap: Bootstrap,
@@ -201,7 +199,7 @@ def alter(
 @click.argument("names", metavar="TOPIC…", nargs=-1, required=True, shell_complete=complete_topics)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask. Without a terminal the command never asks.")
 @click.option("--if-exists", is_flag=True, help="Do not mind topics that are not there.")
-@_json_option
+@json_option
 @bootstrap_options
 def delete(bootstrap: Bootstrap, names: tuple[str, ...], yes: bool, if_exists: bool, as_json: bool) -> None:
     """Delete topics with all their records."""

@@ -12,12 +12,12 @@ import click
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError, error_info
 from .bootstrap import Bootstrap, bootstrap_options
 from .clock import now_ms
+from .options import json_option
 from .terminal import print_json, print_table, say
 from .transactions import Cluster, OpenTransaction, TransactionDescription, open_cluster
 
 T = TypeVar("T")
 
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 _topic_option = click.option("--topic", "-t", metavar="TOPIC")
 _partition_option = click.option("--partition", "-p", type=click.IntRange(0))
 
@@ -32,7 +32,7 @@ def transactions() -> None:
 @click.option("--producer-id", "producer_ids", type=int, multiple=True, help="Only of this one; may be repeated.")
 @click.option("--running-longer-ms", "duration_ms", type=int, default=-1, help="Only those that began before that.")
 @click.option("--pattern", help="Only ids that match this regular expression as a whole.")
-@_json_option
+@json_option
 @bootstrap_options
 def list_(
     bootstrap: Bootstrap,
@@ -62,7 +62,7 @@ def list_(
 
 @transactions.command()
 @click.argument("names", metavar="ID…", nargs=-1, required=True)
-@_json_option
+@json_option
 @bootstrap_options
 def describe(bootstrap: Bootstrap, names: tuple[str, ...], as_json: bool) -> None:
     """Show how the transactions of transactional ids stand."""
@@ -116,7 +116,7 @@ async def _described(cluster: Cluster, name: str) -> TransactionDescription:
 @click.option("--topic", "-t", required=True, metavar="TOPIC")
 @click.option("--partition", "-p", type=click.IntRange(0), required=True)
 @click.option("--start-offset", type=click.IntRange(0), required=True, help="Where the transaction begins there.")
-@_json_option
+@json_option
 @bootstrap_options
 def abort(bootstrap: Bootstrap, topic: str, partition: int, start_offset: int, as_json: bool) -> None:
     """Abort a transaction in one partition, without its coordinator; `find-hanging` finds them."""
@@ -151,7 +151,7 @@ def abort(bootstrap: Bootstrap, topic: str, partition: int, start_offset: int, a
     show_default=True,
     help="Only where nothing was written for that long: transaction.max.timeout.ms.",
 )
-@_json_option
+@json_option
 @bootstrap_options
 def find_hanging(
     bootstrap: Bootstrap,

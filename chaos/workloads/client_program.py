@@ -24,6 +24,7 @@ from typing import Any, Final, Literal, cast
 import click
 
 from ...client import clock
+from ...client.options import Command, with_options
 from ..histories.client_history import ClientHistory
 from .aiokafka_session import AiokafkaSession
 from .confluent_session import ConfluentSession
@@ -61,25 +62,22 @@ class ProgramOptions:
         return [key_of(self.topic, number) for number in range(self.partitions)]
 
 
-def program_options(function: Callable[..., None]) -> Callable[..., None]:
+def program_options(function: Command) -> Command:
     """The options of `ProgramOptions`, for a click command."""
-    for option in reversed(
-        (
-            click.option("--bootstrap", required=True),
-            click.option("--topic", required=True),
-            click.option("--partitions", type=click.IntRange(min=1), default=1, show_default=True),
-            click.option("--history", type=click.Path(path_type=Path, dir_okay=False), required=True),
-            click.option("--process", type=click.IntRange(min=0), default=0, show_default=True),
-            click.option("--stride", type=click.IntRange(min=1), default=1, show_default=True),
-            click.option("--start-ns", type=int, default=0, help="Start of the run by the monotonic clock."),
-            click.option("--seed", type=int, default=0, show_default=True),
-            click.option("--client", type=click.Choice(["confluent", "aiokafka"]), default="confluent"),
-            click.option("--until", type=float, default=3600.0, show_default=True, help="Seconds since the start."),
-            click.option("--pause-ms", type=float, default=20.0, show_default=True, help="Between operations."),
-        )
-    ):
-        function = option(function)
-    return function
+    return with_options(
+        function,
+        click.option("--bootstrap", required=True),
+        click.option("--topic", required=True),
+        click.option("--partitions", type=click.IntRange(min=1), default=1, show_default=True),
+        click.option("--history", type=click.Path(path_type=Path, dir_okay=False), required=True),
+        click.option("--process", type=click.IntRange(min=0), default=0, show_default=True),
+        click.option("--stride", type=click.IntRange(min=1), default=1, show_default=True),
+        click.option("--start-ns", type=int, default=0, help="Start of the run by the monotonic clock."),
+        click.option("--seed", type=int, default=0, show_default=True),
+        click.option("--client", type=click.Choice(["confluent", "aiokafka"]), default="confluent"),
+        click.option("--until", type=float, default=3600.0, show_default=True, help="Seconds since the start."),
+        click.option("--pause-ms", type=float, default=20.0, show_default=True, help="Between operations."),
+    )
 
 
 class Instructions:

@@ -15,15 +15,15 @@ from kio.static.primitive import i8
 
 from ...protocol.acls import AclOperation, PatternType, PermissionType, ResourceType
 from ..bootstrap import Bootstrap, bootstrap_options
+from ..options import Command, json_option, with_options
 from ..terminal import print_json, print_table, say
 from ..topic_completion import complete_topics
 from .acl_bindings import OPERATIONS, Binding, Entry, Resource, Roles, Subjects, bindings, resources_of
+from .principals import split_principal
 from .questions import ask, check
 
 _COLUMNS: Final = ("resource", "name", "pattern", "principal", "host", "operation", "permission")
 _SPECIFIC: Final = ("literal", "prefixed")
-_Command = Callable[..., Any]
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,21 +37,12 @@ class Filter:
 
 def _principals(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
     for text in texts:
-        kind, colon, name = text.partition(":")
-        if not (kind and colon and name):
-            raise click.BadParameter(f"{text!r} is not of the form User:NAME", ctx=context, param=parameter)
+        split_principal(context, parameter, text)
     return texts
 
 
-def _with(command: _Command, *options: Callable[[_Command], _Command]) -> _Command:
-    """The command with these options, in the order in which its help shows them."""
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def _resource_options(*pattern_types: str) -> Callable[[_Command], _Command]:
-    return lambda command: _with(
+def _resource_options(*pattern_types: str) -> Callable[[Command], Command]:
+    return lambda command: with_options(
         command,
         click.option(
             "--topic",
@@ -77,8 +68,8 @@ def _resource_options(*pattern_types: str) -> Callable[[_Command], _Command]:
     )
 
 
-def _subject_options(command: _Command) -> _Command:
-    return _with(
+def _subject_options(command: Command) -> Command:
+    return with_options(
         command,
         click.option("--allow-principal", "allowed", multiple=True, metavar="User:NAME", callback=_principals),
         click.option("--deny-principal", "denied", multiple=True, metavar="User:NAME", callback=_principals),
@@ -105,7 +96,7 @@ def acl() -> None:
 @acl.command()
 @_resource_options(*_SPECIFIC)
 @_subject_options
-@_json_option
+@json_option
 @bootstrap_options
 def add(bootstrap: Bootstrap, /, as_json: bool, **options: Any) -> None:
     """Add ACLs: one for each resource, principal, host and operation."""
@@ -135,7 +126,7 @@ def add(bootstrap: Bootstrap, /, as_json: bool, **options: Any) -> None:
 @click.option(
     "--principal", "principals", multiple=True, metavar="User:NAME", callback=_principals, help="Only theirs."
 )
-@_json_option
+@json_option
 @bootstrap_options
 def list_(bootstrap: Bootstrap, /, principals: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """List ACLs, all of them unless resources or principals are named."""
@@ -155,7 +146,7 @@ def list_(bootstrap: Bootstrap, /, principals: tuple[str, ...], as_json: bool, *
 @_resource_options(*_SPECIFIC, "any", "match")
 @_subject_options
 @click.option("--yes", "-y", "--force", is_flag=True, help="Do not ask. Without a terminal the command never asks.")
-@_json_option
+@json_option
 @bootstrap_options
 def remove(bootstrap: Bootstrap, /, yes: bool, as_json: bool, **options: Any) -> None:
     """Remove ACLs: those that `add` makes with these options, or all of the resources where no principal is named."""

@@ -8,7 +8,6 @@ connection_creation_rate                  connections a second, of an address
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import click
@@ -18,6 +17,7 @@ from kio.static.primitive import f64, i8
 
 from ..assignments import parse_assignments
 from ..bootstrap import Bootstrap, bootstrap_options
+from ..options import Command, json_option, with_options
 from ..terminal import print_json, print_table, say
 from .questions import ask, check
 
@@ -31,26 +31,21 @@ KEYS: Final = (
 _EXACT: Final = 0
 _DEFAULT: Final = 1
 _DEFAULT_NAME: Final = "<default>"
-_Command = Callable[..., Any]
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 Entity = dict[str, str | None]
 """Of user, client-id and ip those that are meant; None is the default of all that have no quota of their own."""
 
 
-def _entity_options(command: _Command) -> _Command:
-    for option in reversed(
-        (
-            click.option("--user", metavar="NAME"),
-            click.option("--user-default", is_flag=True, help="Every user without a quota of his own."),
-            click.option("--client-id", metavar="ID"),
-            click.option("--client-id-default", is_flag=True, help="Every client id without a quota of its own."),
-            click.option("--ip", metavar="ADDRESS"),
-            click.option("--ip-default", is_flag=True, help="Every address without a quota of its own."),
-        )
-    ):
-        command = option(command)
-    return command
+def _entity_options(command: Command) -> Command:
+    return with_options(
+        command,
+        click.option("--user", metavar="NAME"),
+        click.option("--user-default", is_flag=True, help="Every user without a quota of his own."),
+        click.option("--client-id", metavar="ID"),
+        click.option("--client-id-default", is_flag=True, help="Every client id without a quota of its own."),
+        click.option("--ip", metavar="ADDRESS"),
+        click.option("--ip-default", is_flag=True, help="Every address without a quota of its own."),
+    )
 
 
 @click.group()
@@ -61,7 +56,7 @@ def quota() -> None:
 @quota.command("set")
 @click.argument("values", metavar="KEY=NUMBER…", nargs=-1, required=True, callback=parse_assignments)
 @_entity_options
-@_json_option
+@json_option
 @bootstrap_options
 def set_(bootstrap: Bootstrap, /, values: dict[str, str], as_json: bool, **options: Any) -> None:
     """Set quotas: producer_byte_rate, consumer_byte_rate, request_percentage, controller_mutation_rate,
@@ -74,7 +69,7 @@ def set_(bootstrap: Bootstrap, /, values: dict[str, str], as_json: bool, **optio
 @quota.command()
 @click.argument("keys", metavar="KEY…", nargs=-1, required=True, type=click.Choice(KEYS))
 @_entity_options
-@_json_option
+@json_option
 @bootstrap_options
 def remove(bootstrap: Bootstrap, /, keys: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Remove quotas: those of the default are in effect then."""
@@ -88,7 +83,7 @@ def remove(bootstrap: Bootstrap, /, keys: tuple[str, ...], as_json: bool, **opti
 
 @quota.command("list")
 @_entity_options
-@_json_option
+@json_option
 @bootstrap_options
 def list_(bootstrap: Bootstrap, /, as_json: bool, **options: Any) -> None:
     """List quotas, all of them unless an entity is named: then what was set with exactly these options."""

@@ -22,7 +22,9 @@ from kio.schema.renew_delegation_token.v2.request import RenewDelegationTokenReq
 from kio.static.primitive import i64Timedelta
 
 from ..bootstrap import Bootstrap, bootstrap_options
+from ..options import json_option
 from ..terminal import print_json, print_table, say
+from .principals import split_principal
 from .questions import ask, check
 from .secret_input import read_secret
 
@@ -30,7 +32,6 @@ _BROKER_DECIDES: Final = -1
 _NOW: Final = -1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 _hmac_option = click.option(
     "--hmac-file", "path", metavar="FILE", help="The token's HMAC is its first line; - is standard input."
 )
@@ -41,17 +42,11 @@ Principal: TypeAlias = tuple[str, str]
 
 
 def _principals(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[Principal, ...]:
-    found = []
-    for text in texts:
-        kind, colon, name = text.partition(":")
-        if not (kind and colon and name):
-            raise click.BadParameter(f"{text!r} is not of the form User:NAME", ctx=context, param=parameter)
-        found.append((kind, name))
-    return tuple(found)
+    return tuple(split_principal(context, parameter, text) for text in texts)
 
 
 def _principal(context: click.Context, parameter: click.Parameter, text: str | None) -> Principal | None:
-    return None if text is None else _principals(context, parameter, (text,))[0]
+    return None if text is None else split_principal(context, parameter, text)
 
 
 @click.group()
@@ -70,7 +65,7 @@ def token() -> None:
     default=None,
     help="How long it can be renewed; as the broker has it unless given.",
 )
-@_json_option
+@json_option
 @bootstrap_options
 def create(
     bootstrap: Bootstrap,
@@ -109,7 +104,7 @@ def create(
 @token.command("list")
 @click.option("--owner", "owners", metavar="User:NAME", multiple=True, callback=_principals, help="Only theirs.")
 @click.option("--hmac", "has_hmac", is_flag=True, help="Also the HMACs, which are passwords.")
-@_json_option
+@json_option
 @bootstrap_options
 def list_(bootstrap: Bootstrap, owners: tuple[Principal, ...], has_hmac: bool, as_json: bool) -> None:
     """List the tokens that you may see."""
@@ -141,7 +136,7 @@ def list_(bootstrap: Bootstrap, owners: tuple[Principal, ...], has_hmac: bool, a
 @token.command()
 @_hmac_option
 @click.option("--renew-time-period-ms", "period_ms", type=click.IntRange(1), default=None, help="For so long from now.")
-@_json_option
+@json_option
 @bootstrap_options
 def renew(bootstrap: Bootstrap, path: str | None, period_ms: int | None, as_json: bool) -> None:
     """Let a token live longer."""
@@ -154,7 +149,7 @@ def renew(bootstrap: Bootstrap, path: str | None, period_ms: int | None, as_json
 @token.command()
 @_hmac_option
 @click.option("--expiry-time-period-ms", "period_ms", type=click.IntRange(1), default=None, help="In so long from now.")
-@_json_option
+@json_option
 @bootstrap_options
 def expire(bootstrap: Bootstrap, path: str | None, period_ms: int | None, as_json: bool) -> None:
     """End a token, at once unless a time is given."""

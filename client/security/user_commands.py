@@ -21,6 +21,7 @@ from kio.static.primitive import i8, i32
 from ...protocol.errors import ErrorCode
 from ...protocol.scram import BY_NAME, BY_NUMBER, ITERATIONS_MAX, ITERATIONS_MIN
 from ..bootstrap import Bootstrap, bootstrap_options
+from ..options import json_option
 from ..terminal import print_json, print_table, say
 from .questions import ask, check
 from .secret_input import read_secret
@@ -35,7 +36,6 @@ _mechanisms_option = click.option(
     multiple=True,
     help="One of the two; may be repeated. Both unless given.",
 )
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 _Change = ScramCredentialDeletion | ScramCredentialUpsertion
 
 
@@ -55,7 +55,7 @@ def user() -> None:
     show_default=True,
     help="How often the password is hashed.",
 )
-@_json_option
+@json_option
 @bootstrap_options
 def add(
     bootstrap: Bootstrap, name: str, mechanisms: tuple[str, ...], path: str | None, iterations: int, as_json: bool
@@ -77,7 +77,7 @@ def add(
 
 @user.command("list")
 @click.argument("names", metavar="[NAME…]", nargs=-1)
-@_json_option
+@json_option
 @bootstrap_options
 def list_(bootstrap: Bootstrap, names: tuple[str, ...], as_json: bool) -> None:
     """List users with passwords, all of them unless some are named."""
@@ -104,7 +104,7 @@ def list_(bootstrap: Bootstrap, names: tuple[str, ...], as_json: bool) -> None:
 @click.argument("name", metavar="NAME")
 @_mechanisms_option
 @click.option("--yes", "-y", is_flag=True, help="Do not ask. Without a terminal the command never asks.")
-@_json_option
+@json_option
 @bootstrap_options
 def delete(bootstrap: Bootstrap, name: str, mechanisms: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Take a user's password away: of one mechanism, or of all that he has."""
