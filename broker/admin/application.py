@@ -216,7 +216,7 @@ def _handler(operation: Operation, gate: _Gate) -> _Handler:
 
 
 async def _identified(operation: Operation, request: web.Request) -> RequestContext:
-    """Who asks. Raises HttpError(401); nothing of an operation begins before."""
+    """Who asks. Raises HttpError 401 or 403; nothing of an operation begins before."""
     node = request.app[_NODE]
     context = RequestContext(
         listener_name=node.config.inter_broker_listener_name,
@@ -237,8 +237,11 @@ async def _identified(operation: Operation, request: web.Request) -> RequestCont
             _single(request, "Authorization"), _certificate_principal(request, node.config), context
         )
     except Unauthenticated as refusal:
-        headers = {"WWW-Authenticate": ", ".join(identities.challenges)}
-        raise HttpError(401, "Unauthorized", str(refusal), headers) from None
+        challenges = identities.challenges
+        if not challenges:
+            # 401 has to say how a client may prove itself (RFC 9110 §15.5.2), and here no header would.
+            raise HttpError(403, "Forbidden", str(refusal)) from None
+        raise HttpError(401, "Unauthorized", str(refusal), {"WWW-Authenticate": ", ".join(challenges)}) from None
     return replace(context, principal=identity.principal, is_token_authenticated=identity.is_by_token)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..apis import (
+    acls,
     alter_configs,
     alter_reassignments,
     describe_configs,
@@ -37,6 +38,7 @@ def register_admin_handlers(
         """There are no partitions here that would have to follow the metadata."""
 
     handlers = Handlers()
+    acls.register(handlers, metadata, controller, has_authorizer=config.authorizer is not None)
     describe_quorum.register(handlers, describe)
     topics.register(
         handlers,

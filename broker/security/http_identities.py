@@ -91,6 +91,8 @@ class HttpIdentities:
             if self.challenges:
                 raise Unauthenticated("The request needs a user and a password, or a token.")
             return HttpIdentity(principal=ANONYMOUS)
+        if not self.challenges:
+            raise Unauthenticated("No user, password or token is known here: send no header Authorization.")
         try:
             proved = await self._prove(authorization, context)
         except AuthenticationFailed as failure:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from types import NoneType
 
+from ...protocol.rest.acls import AclList, CreateAcl, CreateAcls, DeletedAcls
 from ...protocol.rest.brokers import Broker, BrokerList
 from ...protocol.rest.clusters import Cluster, ClusterList
 from ...protocol.rest.configs import (
@@ -702,20 +703,24 @@ class AsyncAdmin(AsyncTransport):
     async def search_acls(
         self,
         *,
-        resource_type: str | None = None,
+        page_size: int | None = None,
+        page_token: str | None = None,
+        resource_type: str | str | None = None,
         resource_name: str | None = None,
-        pattern_type: str | None = None,
+        pattern_type: str | str | None = None,
         principal: str | None = None,
         host: str | None = None,
-        operation: str | None = None,
-        permission: str | None = None,
-    ) -> bytes:
-        """ACLs: 501 until there is an authorizer."""
+        operation: str | str | None = None,
+        permission: str | str | None = None,
+    ) -> AclList:
+        """The ACLs that a filter finds."""
         return await self.ask(
             "GET",
             "/v3/clusters/{cluster_id}/acls",
             {"cluster_id": await self.cluster_id()},
             {
+                "page_size": page_size,
+                "page_token": page_token,
                 "resource_type": resource_type,
                 "resource_name": resource_name,
                 "pattern_type": pattern_type,
@@ -725,48 +730,48 @@ class AsyncAdmin(AsyncTransport):
                 "permission": permission,
             },
             None,
-            bytes,
+            AclList,
         )
 
-    async def create_acl(self) -> None:
-        """Create an ACL: 501 until there is an authorizer."""
+    async def create_acl(self, body: CreateAcl) -> None:
+        """Create an ACL."""
         return await self.ask(
-            "POST", "/v3/clusters/{cluster_id}/acls", {"cluster_id": await self.cluster_id()}, {}, None, NoneType
+            "POST", "/v3/clusters/{cluster_id}/acls", {"cluster_id": await self.cluster_id()}, {}, body, NoneType
         )
 
     async def delete_acls(
         self,
         *,
-        resource_type: str | None = None,
+        resource_type: str | str | None,
+        pattern_type: str | str | None,
+        operation: str | str | None,
+        permission: str | str | None,
         resource_name: str | None = None,
-        pattern_type: str | None = None,
         principal: str | None = None,
         host: str | None = None,
-        operation: str | None = None,
-        permission: str | None = None,
-    ) -> None:
-        """Delete ACLs: 501 until there is an authorizer."""
+    ) -> DeletedAcls:
+        """Delete the ACLs that a filter finds."""
         return await self.ask(
             "DELETE",
             "/v3/clusters/{cluster_id}/acls",
             {"cluster_id": await self.cluster_id()},
             {
                 "resource_type": resource_type,
-                "resource_name": resource_name,
                 "pattern_type": pattern_type,
-                "principal": principal,
-                "host": host,
                 "operation": operation,
                 "permission": permission,
+                "resource_name": resource_name,
+                "principal": principal,
+                "host": host,
             },
             None,
-            NoneType,
+            DeletedAcls,
         )
 
-    async def create_acls(self) -> None:
-        """Create several ACLs: 501 until there is an authorizer."""
+    async def create_acls(self, body: CreateAcls) -> None:
+        """Create several ACLs."""
         return await self.ask(
-            "POST", "/v3/clusters/{cluster_id}/acls:batch", {"cluster_id": await self.cluster_id()}, {}, None, NoneType
+            "POST", "/v3/clusters/{cluster_id}/acls:batch", {"cluster_id": await self.cluster_id()}, {}, body, NoneType
         )
 
     async def get_health(self) -> Health:

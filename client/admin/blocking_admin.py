@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from types import NoneType
 
+from ...protocol.rest.acls import AclList, CreateAcl, CreateAcls, DeletedAcls
 from ...protocol.rest.brokers import Broker, BrokerList
 from ...protocol.rest.clusters import Cluster, ClusterList
 from ...protocol.rest.configs import (
@@ -696,20 +697,24 @@ class Admin(BlockingTransport):
     def search_acls(
         self,
         *,
-        resource_type: str | None = None,
+        page_size: int | None = None,
+        page_token: str | None = None,
+        resource_type: str | str | None = None,
         resource_name: str | None = None,
-        pattern_type: str | None = None,
+        pattern_type: str | str | None = None,
         principal: str | None = None,
         host: str | None = None,
-        operation: str | None = None,
-        permission: str | None = None,
-    ) -> bytes:
-        """ACLs: 501 until there is an authorizer."""
+        operation: str | str | None = None,
+        permission: str | str | None = None,
+    ) -> AclList:
+        """The ACLs that a filter finds."""
         return self.ask(
             "GET",
             "/v3/clusters/{cluster_id}/acls",
             {"cluster_id": self.cluster_id()},
             {
+                "page_size": page_size,
+                "page_token": page_token,
                 "resource_type": resource_type,
                 "resource_name": resource_name,
                 "pattern_type": pattern_type,
@@ -719,46 +724,46 @@ class Admin(BlockingTransport):
                 "permission": permission,
             },
             None,
-            bytes,
+            AclList,
         )
 
-    def create_acl(self) -> None:
-        """Create an ACL: 501 until there is an authorizer."""
-        return self.ask("POST", "/v3/clusters/{cluster_id}/acls", {"cluster_id": self.cluster_id()}, {}, None, NoneType)
+    def create_acl(self, body: CreateAcl) -> None:
+        """Create an ACL."""
+        return self.ask("POST", "/v3/clusters/{cluster_id}/acls", {"cluster_id": self.cluster_id()}, {}, body, NoneType)
 
     def delete_acls(
         self,
         *,
-        resource_type: str | None = None,
+        resource_type: str | str | None,
+        pattern_type: str | str | None,
+        operation: str | str | None,
+        permission: str | str | None,
         resource_name: str | None = None,
-        pattern_type: str | None = None,
         principal: str | None = None,
         host: str | None = None,
-        operation: str | None = None,
-        permission: str | None = None,
-    ) -> None:
-        """Delete ACLs: 501 until there is an authorizer."""
+    ) -> DeletedAcls:
+        """Delete the ACLs that a filter finds."""
         return self.ask(
             "DELETE",
             "/v3/clusters/{cluster_id}/acls",
             {"cluster_id": self.cluster_id()},
             {
                 "resource_type": resource_type,
-                "resource_name": resource_name,
                 "pattern_type": pattern_type,
-                "principal": principal,
-                "host": host,
                 "operation": operation,
                 "permission": permission,
+                "resource_name": resource_name,
+                "principal": principal,
+                "host": host,
             },
             None,
-            NoneType,
+            DeletedAcls,
         )
 
-    def create_acls(self) -> None:
-        """Create several ACLs: 501 until there is an authorizer."""
+    def create_acls(self, body: CreateAcls) -> None:
+        """Create several ACLs."""
         return self.ask(
-            "POST", "/v3/clusters/{cluster_id}/acls:batch", {"cluster_id": self.cluster_id()}, {}, None, NoneType
+            "POST", "/v3/clusters/{cluster_id}/acls:batch", {"cluster_id": self.cluster_id()}, {}, body, NoneType
         )
 
     def get_health(self) -> Health:

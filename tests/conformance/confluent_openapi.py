@@ -32,6 +32,20 @@ GROUP: Final = "g"
 BROKER: Final = 1
 NOT_IN_SCHEMAS: Final = frozenset({"example", "examples", "discriminator", "description"})
 RECORD: Final = {"key": {"type": "STRING", "data": "k"}, "value": {"type": "JSON", "data": {"n": 1}}}
+ACL: Final = {
+    "resource_type": "TOPIC",
+    "resource_name": TOPIC,
+    "pattern_type": "LITERAL",
+    "principal": "User:ada",
+    "host": "*",
+    "operation": "READ",
+    "permission": "ALLOW",
+}
+DELETION: Final = "resource_type=TOPIC&pattern_type=ANY&operation=READ&permission=ANY"
+PROPERTIES: Final = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
 WRITES: Final = (
     ("POST", "/clusters/{cluster_id}/topics", {"topic_name": "new", "partitions_count": 1}),
     ("POST", "/clusters/{cluster_id}/topics", {"topic_name": "new", "partitions_count": 1}),
@@ -50,8 +64,13 @@ WRITES: Final = (
     ),
     ("DELETE", "/clusters/{cluster_id}/topics/{topic_name}/configs/{name}", None),
     ("PUT", "/clusters/{cluster_id}/broker-configs/{name}", {"value": "5000"}),
+    ("POST", "/clusters/{cluster_id}/acls", ACL),
+    ("POST", "/clusters/{cluster_id}/acls", {**ACL, "principal": "ada"}),
+    ("DELETE", f"/clusters/{{cluster_id}}/acls?{DELETION}", None),
+    ("DELETE", "/clusters/{cluster_id}/acls", None),
+    ("POST", "/clusters/{cluster_id}/acls:batch", {"data": [ACL, {**ACL, "operation": "WRITE"}]}),
 )
-"""The second creation is refused."""
+"""The second creation of a topic and of an ACL is refused, and so is a deletion that does not say of what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +85,7 @@ class Document:
 
     def complaints(self, method: str, path: str, status: int, answer: object) -> list[str]:
         """What is wrong with an answer; empty if nothing is."""
-        responses = self.content["paths"][path][method.lower()]["responses"]
+        responses = self.content["paths"][path.partition("?")[0]][method.lower()]["responses"]
         response = responses.get(str(status)) or responses.get(f"{status // 100}XX")
         if response is None:
             return [f"the document has no status {status} there"]
@@ -110,7 +129,7 @@ class Document:
 def main() -> None:
     """Print a line for each answer that does not fit, and how many were looked at."""
     document = Document(yaml.safe_load(Path(sys.argv[1]).read_text()))
-    with TemporaryDirectory() as folder, LocalCluster(Path(folder) / "cluster") as cluster:
+    with TemporaryDirectory() as folder, LocalCluster(Path(folder) / "cluster", properties=PROPERTIES) as cluster:
         root = f"{cluster.nodes[BROKER].admin}/kafka/v3"
         _, clusters = ask("GET", f"{root}/clusters")
         names = {

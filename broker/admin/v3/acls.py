@@ -1,21 +1,175 @@
-"""`/v3/…/acls`: without an authorizer there are none, in Apache Kafka's words."""
+"""`/v3/…/acls`: searched, created and deleted by Kafka's DescribeAcls, CreateAcls and DeleteAcls.
+
+Without an authorizer there are none: SECURITY_DISABLED, in Apache Kafka's words.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
-from ....protocol.errors import ErrorCode, KafkaError
-from ....protocol.rest.acls import AclQuery
-from ..operation import Call, Operation
-from . import links
+from kio.schema.create_acls.v3.request import AclCreation, CreateAclsRequest
+from kio.schema.create_acls.v3.response import CreateAclsResponse
+from kio.schema.delete_acls.v3.request import DeleteAclsFilter, DeleteAclsRequest
+from kio.schema.delete_acls.v3.response import DeleteAclsMatchingAcl, DeleteAclsResponse
+from kio.schema.describe_acls.v3.request import DescribeAclsRequest
+from kio.schema.describe_acls.v3.response import DescribeAclsResponse
+from kio.static.primitive import i8
+from msgspec.structs import asdict
+
+from ....protocol.acls import AclOperation, PatternType, PermissionType, ResourceType
+from ....protocol.errors import KafkaError, error_info
+from ....protocol.rest.acls import Acl, AclList, AclQuery, CreateAcl, CreateAcls, DeleteAclsQuery, DeletedAcls
+from ....protocol.rest.resources import ResourceMetadata
+from ....quorum.metadata.acls import Acl as CommittedAcl
+from ..operation import Answered, Call, Content, Operation
+from ..rules.kafka_answers import check
+from . import links, pages
 
 _PATH: Final = "/v3/clusters/{cluster_id}/acls"
 _TAG: Final = "ACL"
+_FILTERS: Final = ("resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission")
 
 
-async def _refuse(call: Call) -> None:
+async def _search(call: Call) -> Content:
+    cluster_id = links.cluster_id(call)
+    query: AclQuery = call.query
+    last = pages.after(call, CommittedAcl)
+    resource_type, pattern_type, operation, permission_type = _enumerations(query)
+    answer = await call.node.ask(
+        DescribeAclsRequest(
+            resource_type_filter=resource_type,
+            resource_name_filter=query.resource_name or None,
+            pattern_type_filter=pattern_type,
+            principal_filter=query.principal or None,
+            host_filter=query.host or None,
+            operation=operation,
+            permission_type=permission_type,
+        ),
+        DescribeAclsResponse,
+        call.context,
+    )
+    check(answer.error_code, answer.error_message)
+    found = sorted(acl for acl in _described(answer) if last is None or acl > last)
+    asked = {name: value for name in _FILTERS if (value := getattr(query, name)) not in ("", "ANY")}
+    items = ((acl, _resource(call, cluster_id, acl)) for acl in found)
+    return await pages.page(call, "KafkaAclList", items, cluster_id, "acls", query=asked)
+
+
+def _described(answer: DescribeAclsResponse) -> Iterable[CommittedAcl]:
+    for about in answer.resources:
+        for one in about.acls:
+            yield CommittedAcl(
+                resource_type=int(about.resource_type),
+                resource_name=about.resource_name,
+                pattern_type=int(about.pattern_type),
+                principal=one.principal,
+                host=one.host,
+                operation=int(one.operation),
+                permission_type=int(one.permission_type),
+            )
+
+
+async def _create(call: Call) -> Answered:
+    cluster_id = links.cluster_id(call)
+    (refusal,) = await _created(call, [call.body])
+    if refusal is not None:
+        raise refusal
+    return Answered(value=None, headers={"Location": links.search(call, asdict(call.body), cluster_id, "acls")})
+
+
+async def _create_some(call: Call) -> None:
+    """Those that are refused do not stop the others; the first of them is the error."""
     links.cluster_id(call)
-    raise KafkaError(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    body: CreateAcls = call.body
+    for number, refusal in enumerate(await _created(call, body.data)):
+        if refusal is not None:
+            sentence = refusal.message or error_info(refusal.code).sentence
+            raise KafkaError(refusal.code, f"data[{number}]: {sentence}")
+
+
+async def _created(call: Call, acls: Sequence[CreateAcl]) -> list[KafkaError | None]:
+    """Why each was refused, None for one that is there now."""
+    request = CreateAclsRequest(
+        creations=tuple(
+            AclCreation(
+                resource_type=i8(ResourceType[one.resource_type]),
+                resource_name=one.resource_name,
+                resource_pattern_type=i8(PatternType[one.pattern_type]),
+                principal=one.principal,
+                host=one.host,
+                operation=i8(AclOperation[one.operation]),
+                permission_type=i8(PermissionType[one.permission]),
+            )
+            for one in acls
+        )
+    )
+    answer = await call.node.ask(request, CreateAclsResponse, call.context)
+    return [_refusal(one) for one in answer.results]
+
+
+async def _delete(call: Call) -> DeletedAcls:
+    cluster_id = links.cluster_id(call)
+    query: DeleteAclsQuery = call.query
+    resource_type, pattern_type, operation, permission_type = _enumerations(query)
+    wanted = DeleteAclsFilter(
+        resource_type_filter=resource_type,
+        resource_name_filter=query.resource_name or None,
+        pattern_type_filter=pattern_type,
+        principal_filter=query.principal or None,
+        host_filter=query.host or None,
+        operation=operation,
+        permission_type=permission_type,
+    )
+    answer = await call.node.ask(DeleteAclsRequest(filters=(wanted,)), DeleteAclsResponse, call.context)
+    (result,) = answer.filter_results
+    check(result.error_code, result.error_message)
+    deleted = sorted(map(_deleted, result.matching_acls))
+    return DeletedAcls(data=[_resource(call, cluster_id, acl) async for acl in pages.in_turns(deleted)])
+
+
+def _deleted(one: DeleteAclsMatchingAcl) -> CommittedAcl:
+    return CommittedAcl(
+        resource_type=int(one.resource_type),
+        resource_name=one.resource_name,
+        pattern_type=int(one.pattern_type),
+        principal=one.principal,
+        host=one.host,
+        operation=int(one.operation),
+        permission_type=int(one.permission_type),
+    )
+
+
+def _refusal(result: Any) -> KafkaError | None:
+    try:
+        check(result.error_code, result.error_message)
+    except KafkaError as error:
+        return error
+    return None
+
+
+def _enumerations(query: AclQuery | DeleteAclsQuery) -> tuple[i8, i8, i8, i8]:
+    """The numbers of resource type, pattern type, operation and permission type."""
+    return (
+        i8(ResourceType[query.resource_type]),
+        i8(PatternType[query.pattern_type]),
+        i8(AclOperation[query.operation]),
+        i8(PermissionType[query.permission]),
+    )
+
+
+def _resource(call: Call, cluster_id: str, acl: CommittedAcl) -> Acl:
+    fields: Mapping[str, Any] = {
+        "resource_type": ResourceType(acl.resource_type).name,
+        "resource_name": acl.resource_name,
+        "pattern_type": PatternType(acl.pattern_type).name,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": AclOperation(acl.operation).name,
+        "permission": PermissionType(acl.permission_type).name,
+    }
+    metadata = ResourceMetadata(self_=links.search(call, fields, cluster_id, "acls"))
+    return Acl(metadata=metadata, cluster_id=cluster_id, **fields)
 
 
 OPERATIONS: Final = (
@@ -24,17 +178,20 @@ OPERATIONS: Final = (
         method="GET",
         path=_PATH,
         tag=_TAG,
-        summary="ACLs: 501 until there is an authorizer",
-        run=_refuse,
+        summary="The ACLs that a filter finds",
+        description="501 (SECURITY_DISABLED) where the node has no authorizer, as for all that is about ACLs.",
+        run=_search,
         query=AclQuery,
+        answer=AclList,
     ),
     Operation(
         name="createAcl",
         method="POST",
         path=_PATH,
         tag=_TAG,
-        summary="Create an ACL: 501 until there is an authorizer",
-        run=_refuse,
+        summary="Create an ACL",
+        run=_create,
+        body=CreateAcl,
         status=201,
     ),
     Operation(
@@ -42,17 +199,20 @@ OPERATIONS: Final = (
         method="DELETE",
         path=_PATH,
         tag=_TAG,
-        summary="Delete ACLs: 501 until there is an authorizer",
-        run=_refuse,
-        query=AclQuery,
+        summary="Delete the ACLs that a filter finds",
+        run=_delete,
+        query=DeleteAclsQuery,
+        answer=DeletedAcls,
     ),
     Operation(
         name="createAcls",
         method="POST",
         path=_PATH + ":batch",
         tag=_TAG,
-        summary="Create several ACLs: 501 until there is an authorizer",
-        run=_refuse,
+        summary="Create several ACLs",
+        description="One that is refused does not stop the others, and is the error.",
+        run=_create_some,
+        body=CreateAcls,
         status=201,
     ),
 )

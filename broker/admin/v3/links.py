@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import zip_longest
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from ....protocol.errors import ErrorCode, KafkaError
 from ....protocol.rest.resources import CollectionMetadata, Relationship, ResourceMetadata
@@ -13,6 +14,12 @@ from ..operation import Call, HttpError
 def url(call: Call, *segments: object) -> str:
     """`/v3/clusters/` and the segments, each quoted, at this node."""
     return "/".join((f"{call.base_url}/v3/clusters", *(quote(str(segment), safe="") for segment in segments)))
+
+
+def search(call: Call, query: Mapping[str, str], *segments: object) -> str:
+    """The same with a query, if there is one."""
+    address = url(call, *segments)
+    return f"{address}?{urlencode(query)}" if query else address
 
 
 def metadata(call: Call, *segments: object) -> ResourceMetadata:

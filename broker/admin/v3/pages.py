@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, TypeVar
-from urllib.parse import urlencode
 
 import msgspec
 
@@ -37,10 +37,12 @@ async def page(
     items: Iterable[tuple[object, object]] | AsyncIterable[tuple[object, object]],
     *segments: object,
     unavailable: Sequence[Unavailable] = (),
+    query: Mapping[str, str] = MappingProxyType({}),
 ) -> Content:
     """A list of the `kind` at the address of `segments`: of `items`, which are (key, resource) from behind `after` on.
 
-    A resource that is None is left out; it lets the loop take its turn.
+    `query` is what chose the items, for the next page to choose by the same. A resource that is None is left out; it
+    lets the loop take its turn.
     """
     size = call.query.page_size
     encoded: list[bytes] = []
@@ -54,10 +56,10 @@ async def page(
             break
         encoded.append(_ENCODER.encode(resource))
         last_key = key
-    metadata = CollectionMetadata(self_=links.url(call, *segments))
+    metadata = CollectionMetadata(self_=links.search(call, query, *segments))
     if has_more:
         token = urlsafe_b64encode(_ENCODER.encode(last_key)).decode()
-        metadata.next = f"{metadata.self_}?{urlencode({'page_size': size, 'page_token': token})}"
+        metadata.next = links.search(call, {**query, "page_size": str(size), "page_token": token}, *segments)
     if unavailable:
         metadata.unavailable = list(unavailable)
     head = b'{"kind":' + _ENCODER.encode(kind) + b',"metadata":' + _ENCODER.encode(metadata) + b',"data":['

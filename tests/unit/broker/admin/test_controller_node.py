@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import aiohttp
+import pytest
 from admin_http import served
 from memory_node import create_topic, produce
 from waiting import ask_until
@@ -24,6 +25,20 @@ from penstock.storage.disk.memory_files import MemoryFiles
 CONTROLLER, BROKER = 1, 2
 DEADLINE_S = 60
 NOW_MS = 1_700_000_000_000
+NONE: Mapping[str, str] = {}
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+ACL = {
+    "resource_type": "TOPIC",
+    "resource_name": "t",
+    "pattern_type": "LITERAL",
+    "principal": "User:ada",
+    "host": "*",
+    "operation": "READ",
+    "permission": "ALLOW",
+}
 
 
 def node(properties: Mapping[str, str], voters: str) -> Node:
@@ -38,19 +53,29 @@ def node(properties: Mapping[str, str], voters: str) -> Node:
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[tuple[Node, Node, aiohttp.ClientSession]]:
-    """A controller, a broker that follows it, and what the controller serves by HTTP."""
+async def running(properties: Mapping[str, str] = NONE) -> AsyncIterator[tuple[Node, Node, aiohttp.ClientSession]]:
+    """A controller, a broker that follows it, and what the controller serves by HTTP. `properties` are of both."""
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(DEADLINE_S), AsyncExitStack() as stack:
         controller = node(
-            {"node.id": str(CONTROLLER), "process.roles": "controller", "listeners": "CONTROLLER://127.0.0.1:0"},
+            {
+                **properties,
+                "node.id": str(CONTROLLER),
+                "process.roles": "controller",
+                "listeners": "CONTROLLER://127.0.0.1:0",
+            },
             f"{CONTROLLER}@127.0.0.1:1",
         )
         await controller.start()
         stack.push_async_callback(controller.stop)
         port = controller.bound_ports["CONTROLLER"]
         broker = node(
-            {"node.id": str(BROKER), "process.roles": "broker", "listeners": "PLAINTEXT://127.0.0.1:0"},
+            {
+                **properties,
+                "node.id": str(BROKER),
+                "process.roles": "broker",
+                "listeners": "PLAINTEXT://127.0.0.1:0",
+            },
             f"{CONTROLLER}@127.0.0.1:{port}",
         )
         await broker.start()
@@ -126,6 +151,19 @@ def test_what_brokers_know_is_asked_of_them_and_changes_go_through() -> None:
             assert supporting == {(BROKER, "broker"), (CONTROLLER, "controller")}
             elected = await http.post("/v1/elections", json={"type": "preferred"})
             assert elected.status == 200, await elected.text()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("properties", "status"), [(NONE, 501), (AUTHORIZER, 201)])
+def test_acls_are_had_at_a_controller_as_at_a_broker(properties: Mapping[str, str], status: int) -> None:
+    async def scenario() -> None:
+        async with running(properties) as (controller, _, http):
+            (cluster,) = (await told(http, "/v3/clusters"))["data"]
+            acls = cluster["acls"]["related"]
+            assert (await http.post(acls, json=ACL)).status == status
+            assert len(controller.metadata.image.acls.by_id) == (status == 201)
+            assert (await http.get(acls)).status == (200 if status == 201 else status)
 
     asyncio.run(scenario())
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from rest_node import BROKER, RestNode, names, run_with
 
 
@@ -171,14 +170,3 @@ def test_brokers_are_described() -> None:
         assert cluster["controller"]["related"].endswith(f"/brokers/{BROKER}")
 
     run_with(test, broker_rack="r1")
-
-
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [("GET", "/acls?resource_type=TOPIC"), ("POST", "/acls"), ("DELETE", "/acls"), ("POST", "/acls:batch")],
-)
-def test_acls_are_not_implemented_without_an_authorizer(method: str, path: str) -> None:
-    async def test(node: RestNode) -> None:
-        assert await node.refused(method, path, {}, status=501) == "SECURITY_DISABLED"
-
-    run_with(test)

@@ -97,7 +97,7 @@ PATHS: Final = {
     "/consumer-groups/without-members/lag-summary": "KafkaConsumerGroupLagSummary",
 }
 NOT_SERVED_HERE: Final = frozenset({"/acls", "/records"})
-"""Of the paths that are read: there are no ACLs, and reading records is our own."""
+"""Of the paths that are read: `test_acls.py` has ACLs, and reading records is our own."""
 
 
 def check_resource(resource: Any, kind: str) -> None:
