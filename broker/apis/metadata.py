@@ -45,8 +45,8 @@ CACHED_BYTES_MAX = 8 * 1024 * 1024
 """Bound of the cache of encoded responses; when it is exceeded, the cache is cleared."""
 CORRELATION_ID = Struct(">i")
 
-CreateTopics: TypeAlias = Callable[[tuple[str, ...], str], Awaitable[None]]
-"""Creates topics of these names, requested by a client at this host, with the cluster's defaults. Topics that cannot be
+CreateTopics: TypeAlias = Callable[[tuple[str, ...], RequestContext], Awaitable[None]]
+"""Creates topics of these names, requested by this client, with the cluster's defaults. Topics that cannot be
 created are still missing when it returns."""
 
 
@@ -122,7 +122,7 @@ class MetadataHandler:
         create_topics: CreateTopics,
         denied: Denied,
     ) -> None:
-        await create_topics(names, request.context.peer_host)
+        await create_topics(names, request.context)
         response = metadata_response(
             self._metadata.image, message, request.api_version, request.context, self._metadata.node_id, denied
         )

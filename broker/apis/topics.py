@@ -32,10 +32,9 @@ from ..cluster.metadata_cache import MetadataCache
 from ..network.handlers import Handlers
 from ..network.peer_log import PeerLog
 from ..network.request import RequestContext
-from ..security.client_changes import ask_controller
-from . import topic_mutations, topic_permissions
+from ..security.client_changes import ask_controller, requester_of
+from . import topic_permissions
 from .metadata import CreateTopics
-from .topic_mutations import Submit
 
 logger = logging.getLogger(__name__)
 
@@ -49,40 +48,15 @@ def register(
     *,
     settled: Callable[[], Awaitable[None]],
     is_deletion_enabled: bool,
-    default_partition_count: int,
 ) -> None:
     """`settled` waits a short time until this node has applied the metadata to its partitions; `is_deletion_enabled`
-    is `delete.topic.enable`, `default_partition_count` is `num.partitions`."""
+    is `delete.topic.enable`."""
 
-    def create_guard(
-        message: CreateTopicsRequest, context: RequestContext, submit: Submit[CreateTopicsRequest, CreateTopicsResponse]
-    ) -> Awaitable[CreateTopicsResponse]:
-        within_quota = partial(
-            topic_mutations.create_topics,
-            context=context,
-            submit=submit,
-            image=metadata.image,
-            default_partition_count=default_partition_count,
-        )
-        return topic_permissions.create_topics(message, context, within_quota)
-
-    def delete_guard(
-        message: DeleteTopicsRequest, context: RequestContext, submit: Submit[DeleteTopicsRequest, DeleteTopicsResponse]
-    ) -> Awaitable[DeleteTopicsResponse]:
-        within_quota = partial(topic_mutations.delete_topics, context=context, submit=submit, image=metadata.image)
-        return topic_permissions.delete_topics(message, context, within_quota, image=lambda: metadata.image)
-
-    def growth_guard(
-        message: CreatePartitionsRequest,
-        context: RequestContext,
-        submit: Submit[CreatePartitionsRequest, CreatePartitionsResponse],
-    ) -> Awaitable[CreatePartitionsResponse]:
-        within_quota = partial(topic_mutations.create_partitions, context=context, submit=submit, image=metadata.image)
-        return topic_permissions.create_partitions(message, context, within_quota)
+    delete_guard = partial(topic_permissions.delete_topics, image=lambda: metadata.image)
 
     async def create(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
         check_time(request.timeout)
-        response = await ask_controller(controller, CREATE_TOPICS, request, context, create_guard)
+        response = await ask_controller(controller, CREATE_TOPICS, request, context, topic_permissions.create_topics)
         await settled()
         return response
 
@@ -96,7 +70,8 @@ def register(
 
     async def add_partitions(request: CreatePartitionsRequest, context: RequestContext) -> CreatePartitionsResponse:
         check_time(request.timeout)
-        response = await ask_controller(controller, CREATE_PARTITIONS, request, context, growth_guard)
+        guard = topic_permissions.create_partitions
+        response = await ask_controller(controller, CREATE_PARTITIONS, request, context, guard)
         await settled()
         return response
 
@@ -126,7 +101,8 @@ def automatic_creation(
     Kafka: `AutoTopicCreationManager`.
     """
 
-    async def create(names: tuple[str, ...], peer_host: str) -> None:
+    async def create(names: tuple[str, ...], context: RequestContext) -> None:
+        peer_host = context.peer_host
         topics = tuple(
             CreatableTopic(
                 name=TopicName(name),
@@ -137,8 +113,9 @@ def automatic_creation(
             )
             for name in names
         )
+        requester = None if context.node_id is not None else requester_of(context)
         try:
-            response = await controller.submit(CREATE_TOPICS, CreateTopicsRequest(topics=topics))
+            response = await controller.submit(CREATE_TOPICS, CreateTopicsRequest(topics=topics), requester=requester)
         except KafkaError as error:
             peer_log.write(
                 logging.WARNING,

@@ -158,7 +158,6 @@ def register_handlers(parts: HandlerDependencies) -> Handlers:
         controller,
         settled=settled,
         is_deletion_enabled=config.delete_topic_enable,
-        default_partition_count=config.num_partitions,
     )
 
     client_quotas.register(handlers, parts.metadata, controller)

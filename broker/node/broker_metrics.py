@@ -22,7 +22,6 @@ from ..metrics.replica_reader import (
     StateReader,
     WaitingReader,
 )
-from ..metrics.rules.quota_reader import QuotaReader
 from ..metrics.scrub_reader import ScrubReader
 from ..metrics.telemetry_reader import TelemetryReader
 from ..metrics.topic_reader import TopicReader
@@ -77,7 +76,6 @@ def add_broker_metrics(
         ),
         MetadataReader(metadata, runtime.wall_clock_ms),
         TelemetryReader(parts.telemetry),
-        QuotaReader(parts.quotas.sensors, runtime.monotonic_ms),
     ):
         metrics.add_reader(reader)
     if parts.tier is not None:

@@ -46,7 +46,6 @@ def register_admin_handlers(
         controller,
         settled=settled,
         is_deletion_enabled=config.delete_topic_enable,
-        default_partition_count=config.num_partitions,
     )
     elect_leaders.register(handlers, controller, settled=settled)
     alter_reassignments.register(handlers, controller)

@@ -104,6 +104,7 @@ def register(
             answer_error=answer_error,
             header_tags=header_tags,
             is_forwarded=guard is not None,
+            has_version=request.first_strict_version > 0,
         )
 
     local = LocalControllerChannel(controller)

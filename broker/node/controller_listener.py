@@ -40,6 +40,7 @@ from ..network.protocol_sniffer import LinkAcceptor
 from ..network.rules.connection_limits import ConnectionLimits
 from ..network.rules.request_memory import RequestMemory
 from ..network.rules.request_statistics import RequestStatistics
+from ..quotas.client_quotas import ClientQuotas
 from ..security.rules.sasl_mechanisms import SaslMechanisms
 from ..security.wiring import authorizer_of
 from . import controller_handlers
@@ -65,6 +66,7 @@ class ControllerListener:
         hello: Callable[[], PeerHello],
         tls: TlsContexts,
         sasl: SaslMechanisms,
+        quotas: ClientQuotas,
         links: LinkAcceptor | None,
         loop: asyncio.AbstractEventLoop,
         wall_clock_ms: Callable[[], int],
@@ -108,24 +110,28 @@ class ControllerListener:
         unimplemented.register(handlers, is_controller=True)
         self.requests = RequestStatistics()
         self.dispatcher = Dispatcher(handlers, loop, peer_log, self.requests)
-        self.listeners = Listeners(
-            ConnectionHost(
-                loop=loop,
-                begin=self.dispatcher.begin,
-                overlapping=handlers.overlapping,
-                memory=RequestMemory(config.queued_max_request_bytes),
-                requests=self.requests,
-                peer_log=peer_log,
-                authorizer=authorizer_of(config, metadata, loop),
-                limits=ConnectionLimits(
-                    total=config.max_connections,
-                    per_host=config.max_connections_per_ip,
-                    per_host_overrides=config.max_connections_per_ip_overrides,
-                ),
-                request_bytes_max=config.socket_request_max_bytes,
-                idle_ms_max=NEVER_MS,
-                on_connection_lost=heartbeats.on_connection_lost,
+        host = ConnectionHost(
+            loop=loop,
+            begin=self.dispatcher.begin,
+            overlapping=handlers.overlapping,
+            memory=RequestMemory(config.queued_max_request_bytes),
+            requests=self.requests,
+            peer_log=peer_log,
+            authorizer=authorizer_of(config, metadata, loop),
+            limits=ConnectionLimits(
+                total=config.max_connections,
+                per_host=config.max_connections_per_ip,
+                per_host_overrides=config.max_connections_per_ip_overrides,
             ),
+            find_quota=quotas.find,
+            request_bytes_max=config.socket_request_max_bytes,
+            idle_ms_max=NEVER_MS,
+            on_connection_lost=heartbeats.on_connection_lost,
+        )
+        # No rates of connections: nodes come by this listener, and no client may keep them out.
+        quotas.attach(host.refresh_quotas)
+        self.listeners = Listeners(
+            host,
             links,
             tls.server,
             principal_mapping_of=config.principal_mapping_of,

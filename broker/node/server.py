@@ -43,6 +43,7 @@ from ..metrics.metrics import Metrics
 from ..network.handlers import Intercept
 from ..network.own_requests import OwnRequests
 from ..network.peer_log import PeerLog
+from ..quotas.client_quotas import ClientQuotas
 from ..security.http_identities import HttpIdentities
 from ..security.rules.bearer import VerifyToken, no_tokens
 from ..security.rules.sasl_mechanisms import CredentialSources, SaslMechanisms
@@ -134,6 +135,14 @@ class Node:
         )
         self._publishers.add(self.events)
         self._publishers.add(FeatureGuard(self._fail))
+        self._quotas = ClientQuotas(
+            sample_count=config.quotas.quota_window_num,
+            window_ms=1000 * config.quotas.quota_window_size_seconds,
+            mutation_sample_count=config.quotas.controller_quota_window_num,
+            mutation_window_ms=1000 * config.quotas.controller_quota_window_size_seconds,
+            monotonic_ms=self._runtime.monotonic_ms,
+        )
+        self._publishers.add(self._quotas)
         if not config.is_broker:
             # A broker's follow behind its registration.
             self._publishers.add(self._configs)
@@ -226,6 +235,7 @@ class Node:
             )
             self.bound_ports = await quorum.start(self._cluster_id)
             quorum.add_metrics(self.metrics)
+            self.metrics.add_later(self._load_quota_metrics)
             if self._config.is_broker:
                 await self._start_broker(quorum, self._cluster_id, tls, sasl)
                 self._make_running = lambda: self._running_broker(self.parts, quorum)
@@ -283,6 +293,7 @@ class Node:
                 hello=self._hello,
                 tls=tls,
                 sasl=sasl,
+                quotas=self._quotas,
                 runtime=self._runtime,
             )
         from .observer_link import ObserverLink
@@ -370,6 +381,7 @@ class Node:
             hello=self._hello,
             tls=tls,
             sasl=sasl,
+            quotas=self._quotas,
             intercept=self._intercept,
             open_tier=self._open_tier,
             runtime=self._runtime,
@@ -418,6 +430,11 @@ class Node:
         from ..metrics.process_reader import CertificateReader
 
         return lambda: self.metrics.add_reader(CertificateReader(tls.expiries))
+
+    def _load_quota_metrics(self) -> Callable[[], None]:
+        from ..metrics.rules.quota_reader import QuotaReader
+
+        return lambda: self.metrics.add_reader(QuotaReader(self._quotas.sensors, self._runtime.monotonic_ms))
 
     def _load_broker_metrics(self, parts: BrokerParts) -> Callable[[], None]:
         from .broker_metrics import add_broker_metrics
@@ -495,7 +512,6 @@ class Node:
         )
         followers: Sequence[MetadataPublisher] = (
             parts.throttles,
-            parts.quotas,
             parts.partitions,
             parts.groups,
             parts.transactions,

@@ -42,6 +42,7 @@ from ..configuration.node_config import DEFAULTS, NodeConfig
 from ..configuration.topic_configs import ConfigResolver
 from ..metrics.metrics import Metrics
 from ..network.request import RequestContext
+from ..quotas.client_quotas import ClientQuotas
 from ..security.rules.credential_records import credential_records
 from ..security.rules.sasl_mechanisms import SaslMechanisms
 from ..timing.runtime import Runtime
@@ -75,6 +76,7 @@ class VoterLink:
         hello: Callable[[], PeerHello],
         tls: TlsContexts,
         sasl: SaslMechanisms,
+        quotas: ClientQuotas,
         runtime: Runtime,
     ) -> None:
         """`folder` is that of the metadata log, `directory_id` of the directory that it is in."""
@@ -88,6 +90,7 @@ class VoterLink:
         self._hello = hello
         self._tls = tls
         self._sasl = sasl
+        self._quotas = quotas
         self._runtime = runtime
         self._voter: RaftVoter | None = None
         self._controller: Controller | None = None
@@ -165,6 +168,7 @@ class VoterLink:
             loop=self._runtime.loop,
             wall_clock_ms=self._runtime.wall_clock_ms,
             on_failure=self._runtime.fail,
+            find_quota=self._quotas.find_mutations,
         )
         if not self._is_alone:
             outages = BrokerOutages(is_active=lambda: controller.is_active, now_ms=self._runtime.monotonic_ms)
@@ -194,6 +198,7 @@ class VoterLink:
                 hello=self._hello,
                 tls=self._tls,
                 sasl=self._sasl,
+                quotas=self._quotas,
                 links=links,
                 loop=self._runtime.loop,
                 wall_clock_ms=self._runtime.wall_clock_ms,

@@ -102,7 +102,6 @@ class BrokerParts:
     dispatcher: Dispatcher
     requests: RequestStatistics
     listeners: Listeners
-    quotas: ClientQuotas
 
     @property
     def partitions(self) -> ReplicaManager:
@@ -124,6 +123,7 @@ def wire_broker(
     hello: Callable[[], PeerHello],
     tls: TlsContexts,
     sasl: SaslMechanisms,
+    quotas: ClientQuotas,
     intercept: Intercept | None,
     open_tier: OpenTier | None,
     runtime: Runtime,
@@ -192,13 +192,6 @@ def wire_broker(
 
     peer_channels = [peer_channel(), peer_channel(), peer_channel()]
     marker_channel, verification_channel, admin_channel = peer_channels
-    quotas = ClientQuotas(
-        sample_count=config.quotas.quota_window_num,
-        window_ms=1000 * config.quotas.quota_window_size_seconds,
-        mutation_sample_count=config.quotas.controller_quota_window_num,
-        mutation_window_ms=1000 * config.quotas.controller_quota_window_size_seconds,
-        monotonic_ms=runtime.monotonic_ms,
-    )
     memory = RequestMemory(config.queued_max_request_bytes)
     requests = RequestStatistics()
     data_path = wire_data_path(
@@ -375,7 +368,6 @@ def wire_broker(
         authorizer=authorizer,
         dispatcher=dispatcher,
         requests=requests,
-        quotas=quotas,
         listeners=_wire_listeners(
             config,
             configs,

@@ -1,10 +1,10 @@
-"""The quotas of this broker's clients, as the metadata say.
+"""The quotas of this node's clients, as the metadata say.
 
-Kafka: `ClientQuotaManager`, `ClientRequestQuotaManager`, `StrictControllerMutationQuota`.
+Kafka: `ClientQuotaManager`, `ClientRequestQuotaManager`, `ControllerMutationQuotaManager`.
 Each connection keeps the quotas of its client in its context. They are looked for when its principal or its client id
 changes, and for all connections when the metadata change; a client without a quota has None there, and its requests
-take no other path than without this module. Quotas are of each broker by itself, and other nodes of the cluster have
-none.
+take no other path than without this module. Quotas are of each node by itself, and other nodes of the cluster have
+none; changes of topics are counted by the active controller, for the clients of all brokers, and a new one begins anew.
 
 Request time (KIP-124) is the time that the event loop spends in the handler of a request until the handler returns or
 waits, as `perf_counter` measures it. What follows a wait is not measured. It counts from the response after it, as
@@ -30,9 +30,11 @@ from ...quorum.metadata.quota_precedence import (
     has_quota_of_clients,
 )
 from ...quorum.metadata.security_image import QuotaEntity, Quotas
+from ...quorum.permissions.requester import Requester
 from ..network.request import RequestContext
 from ..network.rules.connection_rates import ConnectionRates
 from ..timing.rules.rate_sensors import RateSensor, RateSensors
+from .counted_mutations import CountedMutations
 
 UNLIMITED_BYTES: Final = 2**31 - 1
 CLIENTS_MAX: Final = 10_000
@@ -59,7 +61,7 @@ class ClientQuotas:
         self.now_ms = monotonic_ms
         self._quotas: Mapping[QuotaEntity, Quotas] = {}
         self._is_set = False
-        self._listeners: list[tuple[Callable[[], None], ConnectionRates]] = []
+        self._listeners: list[tuple[Callable[[], None], ConnectionRates | None]] = []
         self._clients: dict[tuple[str, str | None], LimitedClient | None] = {}
         self.sensors: Mapping[str, RateSensors[QuotaClients]] = {
             key: RateSensors(sample_count=sample_count, window_ms=window_ms)
@@ -72,9 +74,11 @@ class ClientQuotas:
         """Of one response, because of request time. Kafka: ClientRequestQuotaManager.maxThrottleTimeMs."""
         return self._window_ms
 
-    def attach(self, refresh: Callable[[], None], rates: ConnectionRates) -> None:
-        """`refresh` is called when `find` may answer anew; `rates` have the quotas of addresses."""
+    def attach(self, refresh: Callable[[], None], rates: ConnectionRates | None = None) -> None:
+        """`refresh` is called when `find` may answer anew; `rates`, if any, have the quotas of addresses."""
         self._listeners.append((refresh, rates))
+        if rates is not None:
+            rates.set_quotas(address_quotas(self._quotas))
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         if delta.client_quotas:
@@ -88,7 +92,8 @@ class ClientQuotas:
         self._clients.clear()
         addresses = address_quotas(quotas)
         for refresh, rates in self._listeners:
-            rates.set_quotas(addresses)
+            if rates is not None:
+                rates.set_quotas(addresses)
             if was_set or self._is_set:
                 refresh()
 
@@ -101,15 +106,24 @@ class ClientQuotas:
             return self._clients[key]
         if len(self._clients) >= CLIENTS_MAX:
             self._clients.clear()
-        # The quota's user is the name of the principal, whatever its type.
-        user = context.principal.partition(":")[2]
-        quotas = {quota_key: self._applied(quota_key, user, context.client_id) for quota_key in self.sensors}
+        quotas = {quota_key: self._applied(quota_key, *key) for quota_key in self.sensors}
         client = LimitedClient(self, quotas) if any(quota is not None for quota in quotas.values()) else None
         self._clients[key] = client
         return client
 
-    def _applied(self, key: str, user: str, client_id: str | None) -> AppliedQuota | None:
-        return applied_quota(self._quotas, key, user, client_id)
+    def find_mutations(self, requester: Requester) -> CountedMutations | None:
+        """For one request by which a client changes topics; None for a client without such a quota."""
+        if not self._is_set:
+            return None
+        quota = self._applied(CONTROLLER_MUTATION_RATE, requester.principal, requester.client_id)
+        if quota is None:
+            return None
+        sensor = self.sensor(CONTROLLER_MUTATION_RATE, quota)
+        return CountedMutations(sensor, self.now_ms, is_strict=requester.is_strict)
+
+    def _applied(self, key: str, principal: str, client_id: str | None) -> AppliedQuota | None:
+        # The quota's user is the name of the principal, whatever its type.
+        return applied_quota(self._quotas, key, principal.partition(":")[2], client_id)
 
     def sensor(self, key: str, quota: AppliedQuota) -> RateSensor:
         return self.sensors[key].sensor(quota.clients, quota.bound, self.now_ms())
@@ -147,40 +161,11 @@ class _Limit:
         return sensor.use(value, now_ms) if not sensor.is_dropped else self.sensor.use(value, now_ms)
 
 
-class LimitedMutations:
-    """A `MutationQuota`. Kafka: `StrictControllerMutationQuota`, `PermissiveControllerMutationQuota`."""
-
-    __slots__ = ("_limit", "_quotas")
-
-    def __init__(self, quotas: ClientQuotas, limit: _Limit) -> None:
-        self._quotas = quotas
-        self._limit = limit
-
-    def take(self, count: int, *, is_strict: bool) -> int:
-        now_ms = self._quotas.now_ms()
-        sensor = self._limit.sensor
-        throttle_time_ms = sensor.bucket.throttle_time_ms(sensor.bound, now_ms)
-        if not throttle_time_ms or not is_strict:
-            sensor.record(count, now_ms)
-            sensor.bucket.take(count, sensor.bound, now_ms)
-            throttle_time_ms = 0 if is_strict else sensor.bucket.throttle_time_ms(sensor.bound, now_ms)
-        if throttle_time_ms:
-            sensor.note_throttle(throttle_time_ms, now_ms)
-        return throttle_time_ms
-
-    def give_back(self, count: int) -> None:
-        now_ms = self._quotas.now_ms()
-        sensor = self._limit.sensor
-        sensor.record(-count, now_ms)
-        sensor.bucket.take(-count, sensor.bound, now_ms)
-
-    def throttle_time_ms(self) -> int:
-        sensor = self._limit.sensor
-        return sensor.bucket.throttle_time_ms(sensor.bound, self._quotas.now_ms())
-
-
 class LimitedClient:
-    """The quotas of one user with one client id: a `ClientQuota` of its connections."""
+    """The quotas of one user with one client id: a `ClientQuota` of its connections.
+
+    Of its changes of topics it counts none: the controller tells the throttle time.
+    """
 
     __slots__ = (
         "_fetch",
@@ -192,11 +177,13 @@ class LimitedClient:
         "_sample_s",
         "_window_s",
         "is_measured",
-        "mutations",
     )
 
     def __init__(self, quotas: ClientQuotas, applied: Mapping[str, AppliedQuota | None]) -> None:
-        limits = {key: None if quota is None else _Limit(quotas, key, quota) for key, quota in applied.items()}
+        limits = {
+            key: None if quota is None or key == CONTROLLER_MUTATION_RATE else _Limit(quotas, key, quota)
+            for key, quota in applied.items()
+        }
         self._now_ms = quotas.now_ms
         self._produce = limits[PRODUCER_BYTE_RATE]
         self._fetch = limits[CONSUMER_BYTE_RATE]
@@ -205,8 +192,6 @@ class LimitedClient:
         self.is_measured = self._request is not None
         # Of requests since the last response, which counts it.
         self._handled_s = 0.0
-        mutations = limits[CONTROLLER_MUTATION_RATE]
-        self.mutations = None if mutations is None else LimitedMutations(quotas, mutations)
         self._sample_s = quotas.sample_s
         self._window_s = quotas.window_s
 

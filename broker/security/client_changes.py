@@ -94,8 +94,15 @@ def _submit(
 ) -> Awaitable[ResponseT]:
     """By the permissions that were recorded until now."""
     permissions = () if recorder is None else recorder.allowed
-    requester = Requester(context.principal, context.peer_host, permissions)
+    requester = requester_of(context, permissions, is_strict=context.api_version >= request.first_strict_version)
     return controller.submit(request, message, requester=requester)
+
+
+def requester_of(
+    context: RequestContext, permissions: tuple[Permission, ...] = (), *, is_strict: bool = True
+) -> Requester:
+    """Returns the client, as the controller knows it."""
+    return Requester(context.principal, context.peer_host, permissions, context.client_id, is_strict)
 
 
 def in_cluster(api_key: ApiKey, operation: AclOperation) -> Guard[RequestT, ResponseT]:

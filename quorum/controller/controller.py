@@ -21,7 +21,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NO_CONTROLLER_EPOCH, ControllerEpoch, NodeId
@@ -29,6 +29,7 @@ from ..decisions.change import Change, eligible_elections, image_after, prepare,
 from ..decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext
 from ..decisions.decision_cost import INLINE_MAX, weight
 from ..decisions.heartbeats import fence_expired
+from ..decisions.mutation_quota import MutationQuota, throttled
 from ..fencing.broker_sessions import BrokerSessions
 from ..fencing.broker_watcher import BrokerWatcher, NoWatcher
 from ..metadata.image import MetadataImage
@@ -66,6 +67,14 @@ _OBSERVER_SILENCE_MS_MAX = 300_000
 logger = logging.getLogger(__name__)
 
 
+class _Decided(NamedTuple, Generic[ResponseT]):
+    """What was decided, the last of its proposals, and the quota that counted it."""
+
+    result: ControllerResult[ResponseT]
+    last: "asyncio.Future[CommitPosition] | None"
+    quota: MutationQuota | None
+
+
 class Controller:
     """Part of every voter; at most one of them is active."""
 
@@ -80,10 +89,12 @@ class Controller:
         loop: asyncio.AbstractEventLoop,
         wall_clock_ms: Callable[[], int],
         on_failure: Callable[[str], None],
+        find_quota: Callable[[Requester], MutationQuota | None] = lambda _: None,
     ) -> None:
         """Stand by. `bootstrap` is written when the log is empty;
 
-        `on_failure` receives the sentence with which the node must stop.
+        `on_failure` receives the sentence with which the node must stop. `find_quota` knows how many partitions a
+        client may have created and deleted, from what was counted here.
         """
         self._consensus = consensus
         self._loader = MetadataLoader(publishers)
@@ -97,6 +108,7 @@ class Controller:
         self._loop = loop
         self._wall_clock_ms = wall_clock_ms
         self._on_failure = on_failure
+        self._find_quota = find_quota
         self._sessions = BrokerSessions(config.broker_session_timeout_ms)
         self._watcher: BrokerWatcher = NoWatcher()
         self._former_leader_id: NodeId | None = None
@@ -179,7 +191,7 @@ class Controller:
         controller may have made the opposite true.
 
         `requester` is the client that asks, if one does: what its request rests on must be allowed by the ACLs of the
-        image that is decided upon.
+        image that is decided upon. The answer has the throttle time of its quota of changes (KIP-599).
 
         Raises PermissionsChangedError when it is not.
         Raises KafkaError: the decision's own, or NOT_CONTROLLER when this node is not active or stops being so (then
@@ -188,7 +200,7 @@ class Controller:
         while self._background_decision is not None:
             await asyncio.shield(self._background_decision)
         try:
-            result, last = await self._decide(decision, request, name, requester)
+            result, last, quota = await self._decide(decision, request, name, requester)
         except KafkaError:
             # It has no commit to wait for. One that was paused may have been replaced, and refuse what holds since.
             if self.is_active:
@@ -215,7 +227,7 @@ class Controller:
                 await asyncio.shield(last)
             except (NotLeader, OutcomeUnknown, ConsensusFailed) as error:
                 raise self._not_controller() from error
-        return result.response
+        return result.response if quota is None else throttled(result.response, quota.throttle_time_ms())
 
     async def _confirm(self) -> None:
         """Wait until what was proposed is committed, and the voters say that this node led when it was asked.
@@ -231,21 +243,24 @@ class Controller:
 
     async def _decide(
         self, decision: Decision[RequestT, ResponseT], request: RequestT, name: str, requester: Requester | None
-    ) -> "tuple[ControllerResult[ResponseT], asyncio.Future[CommitPosition] | None]":
+    ) -> _Decided[ResponseT]:
+        quota = None if requester is None else self._find_quota(requester)
         if weight(self._overlay, request) > INLINE_MAX and self.is_active:
             done = self._background_decision = self._loop.create_future()
-            decided = self._loop.create_task(self._decide_in_background(decision, request, name, requester, done))
+            decided = self._loop.create_task(
+                self._decide_in_background(decision, request, name, requester, quota, done)
+            )
             decided.add_done_callback(_retrieve)
             return await asyncio.shield(decided)
-        change = self._prepare(decision, request, name, requester)
-        return change.result, self._propose_change(change)
-
-    def _prepare(
-        self, decision: Decision[RequestT, ResponseT], request: RequestT, name: str, requester: Requester | None
-    ) -> Change[ResponseT]:
         if not self.is_active:
             raise self._not_controller()
-        return self._preparation(decision, request, name, requester)()
+        return self._propose_decided(self._preparation(decision, request, name, requester, quota)(), quota)
+
+    def _propose_decided(self, change: Change[ResponseT], quota: MutationQuota | None) -> _Decided[ResponseT]:
+        last = self._propose_change(change)
+        if quota is not None:
+            quota.settle(change.result.mutations)
+        return _Decided(change.result, last, quota)
 
     async def _decide_in_background(
         self,
@@ -253,15 +268,16 @@ class Controller:
         request: RequestT,
         name: str,
         requester: Requester | None,
+        quota: MutationQuota | None,
         done: "asyncio.Future[None]",
-    ) -> "tuple[ControllerResult[ResponseT], asyncio.Future[CommitPosition] | None]":
+    ) -> _Decided[ResponseT]:
         """Decides in the executor because it takes long; other requests wait until `done`."""
         try:
             while True:
                 epoch, next_offset = self._claimed_epoch, self._consensus.next_offset
                 try:
                     change = await self._loop.run_in_executor(
-                        None, self._preparation(decision, request, name, requester)
+                        None, self._preparation(decision, request, name, requester, quota)
                     )
                 except KafkaError as error:
                     if self._claimed_epoch != epoch:
@@ -271,13 +287,18 @@ class Controller:
                     raise self._not_controller()
                 # The engine may have put in an entry of its own meanwhile.
                 if self._consensus.next_offset == next_offset:
-                    return change.result, self._propose_change(change)
+                    return self._propose_decided(change, quota)
         finally:
             self._background_decision = None
             done.set_result(None)
 
     def _preparation(
-        self, decision: Decision[RequestT, ResponseT], request: RequestT, name: str, requester: Requester | None
+        self,
+        decision: Decision[RequestT, ResponseT],
+        request: RequestT,
+        name: str,
+        requester: Requester | None,
+        quota: MutationQuota | None,
     ) -> Callable[[], Change[ResponseT]]:
         now_ms = self._now_ms()
         context = DecisionContext(
@@ -288,6 +309,7 @@ class Controller:
             change=name,
             wall_ms=self._wall_clock_ms(),
             requester=requester,
+            allowance=None if quota is None else quota.allowance(),
         )
         return partial(
             prepare,

@@ -14,6 +14,7 @@ from ..metadata.records import MetadataRecord
 from ..permissions.requester import Requester
 from ..permissions.ruling import AuthorizerSettings
 from ..permissions.token_settings import DelegationTokenConfig
+from .mutation_quota import NO_MUTATIONS, MutationAllowance, Mutations
 
 if TYPE_CHECKING:
     from random import Random
@@ -72,6 +73,7 @@ class DecisionContext:
     - `change`: the name of the request, for the records of what must not be done twice (`records.py`).
     - `wall_ms`: milliseconds since 1970, by this node's clock.
     - `requester`: the client that asks, where it matters who asks.
+    - `allowance`: how many partitions it may have created and deleted; None without a quota.
     """
 
     next_offset: int
@@ -81,6 +83,7 @@ class DecisionContext:
     change: str = ""
     wall_ms: int = 0
     requester: Requester | None = None
+    allowance: MutationAllowance | None = None
 
     def broker_configs(self, image: MetadataImage) -> BrokerConfigs:
         """Return what is said about this node as a broker, from which topics and groups take what they do not say."""
@@ -104,6 +107,8 @@ class ControllerResult(Generic[ResponseT_co]):
     """The broker whose session ends with this request."""
     heard_offset: int | None = None
     """How far that broker has replayed the metadata, where it said so."""
+    mutations: Mutations = NO_MUTATIONS
+    """What the quota of the client counts."""
 
 
 class Decision(Protocol[RequestT_contra, ResponseT_co]):

@@ -30,11 +30,13 @@ ResponseT = TypeVar("ResponseT")
 @dataclass(frozen=True, slots=True)
 class ControllerRequest(Generic[RequestT, ResponseT]):
     """One API. `sender` returns the node id that a request speaks for; the request is refused unless the connection has
-    proved that id. Without `sender` every client may send it."""
+    proved that id. Without `sender` every client may send it. From `first_strict_version` on what exceeds a client's
+    quota of changes is refused with a code of its own (KIP-599)."""
 
     api_key: ApiKey
     decision: Decision[RequestT, ResponseT]
     sender: Callable[[RequestT], int] | None = None
+    first_strict_version: int = 0
 
     @property
     def is_for_brokers(self) -> bool:
@@ -51,9 +53,9 @@ def _broker(request: _OfBroker) -> int:
     return request.broker_id
 
 
-CREATE_TOPICS: Final = ControllerRequest(ApiKey.CREATE_TOPICS, create_topics)
-DELETE_TOPICS: Final = ControllerRequest(ApiKey.DELETE_TOPICS, delete_topics)
-CREATE_PARTITIONS: Final = ControllerRequest(ApiKey.CREATE_PARTITIONS, create_partitions)
+CREATE_TOPICS: Final = ControllerRequest(ApiKey.CREATE_TOPICS, create_topics, first_strict_version=6)
+DELETE_TOPICS: Final = ControllerRequest(ApiKey.DELETE_TOPICS, delete_topics, first_strict_version=5)
+CREATE_PARTITIONS: Final = ControllerRequest(ApiKey.CREATE_PARTITIONS, create_partitions, first_strict_version=3)
 ELECT_LEADERS: Final = ControllerRequest(ApiKey.ELECT_LEADERS, elect_leaders)
 ALTER_PARTITION_REASSIGNMENTS: Final = ControllerRequest(ApiKey.ALTER_PARTITION_REASSIGNMENTS, alter_reassignments)
 ALTER_CONFIGS: Final = ControllerRequest(ApiKey.ALTER_CONFIGS, alter_configs)

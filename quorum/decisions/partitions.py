@@ -4,9 +4,14 @@ CreatePartitions, versions 0-3 (KIP-195). Checks, codes and sentences are those 
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
-from kio.schema.create_partitions.v3.request import CreatePartitionsRequest, CreatePartitionsTopic
+from kio.schema.create_partitions.v3.request import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
 from kio.schema.types import TopicName
 
@@ -18,6 +23,7 @@ from ..metadata.records import MetadataRecord, PartitionRecord
 from .answers import Refusal, refusal, wire_code
 from .assignments import batch_refusal, check_active, check_replicas, new_partition
 from .context import ControllerResult, DecisionContext
+from .mutation_quota import MutationBudget
 from .placement import place
 
 
@@ -25,6 +31,7 @@ def create_partitions(
     image: MetadataImage, request: CreatePartitionsRequest, context: DecisionContext
 ) -> ControllerResult[CreatePartitionsResponse]:
     """Add partitions to those of the topics that can have them."""
+    budget = MutationBudget(context.allowance)
     records: list[MetadataRecord] = []
     counts = Counter(topic.name for topic in request.topics)
     duplicate = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
@@ -36,7 +43,7 @@ def create_partitions(
             results.append(_result(topic.name, too_large))
             continue
         try:
-            records.extend(_add_partitions(image, topic, context))
+            records.extend(_add_partitions(image, topic, context, budget))
         except KafkaError as error:
             results.append(_result(topic.name, refusal(error)))
         else:
@@ -44,6 +51,7 @@ def create_partitions(
     return ControllerResult(
         records=() if request.validate_only else tuple(records),
         response=CreatePartitionsResponse(throttle_time=NO_THROTTLE, results=tuple(results)),
+        mutations=budget.mutations,
     )
 
 
@@ -53,7 +61,7 @@ def _additional_count(image: MetadataImage, topic: CreatePartitionsTopic) -> int
 
 
 def _add_partitions(
-    image: MetadataImage, topic: CreatePartitionsTopic, context: DecisionContext
+    image: MetadataImage, topic: CreatePartitionsTopic, context: DecisionContext, budget: MutationBudget
 ) -> list[PartitionRecord]:
     existing = image.topics.by_name.get(topic.name)
     if existing is None:
@@ -65,15 +73,23 @@ def _add_partitions(
         message = f"The topic {topic.name} currently has {count} partition(s); {topic.count} would not be an increase."
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
     replication_factor = len(existing.partitions[0].replicas)
+    additional = topic.count - count
+    if topic.assignments is not None and len(topic.assignments) != additional:
+        message = (
+            f"Attempted to add {additional} additional partition(s), but only {len(topic.assignments)} assignment(s) "
+            "were specified."
+        )
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+    budget.take(additional)
     if topic.assignments is None:
         placed = place(
             image,
-            partition_count=topic.count - count,
+            partition_count=additional,
             replication_factor=replication_factor,
             random=context.random,
         )
     else:
-        placed = _manual(image, topic, count, replication_factor)
+        placed = _manual(image, topic.assignments, count, replication_factor)
     return [
         # The first stands for all of them: they are committed together.
         replace(
@@ -84,16 +100,8 @@ def _add_partitions(
 
 
 def _manual(
-    image: MetadataImage, topic: CreatePartitionsTopic, count: int, replication_factor: int
+    image: MetadataImage, assignments: Iterable[CreatePartitionsAssignment], count: int, replication_factor: int
 ) -> list[tuple[NodeId, ...]]:
-    assignments = topic.assignments or ()
-    additional = topic.count - count
-    if len(assignments) != additional:
-        message = (
-            f"Attempted to add {additional} additional partition(s), but only {len(assignments)} assignment(s) were "
-            "specified."
-        )
-        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
     placed = []
     for index, assignment in enumerate(assignments, start=count):
         replicas = tuple([NodeId(replica) for replica in assignment.broker_ids])

@@ -27,6 +27,7 @@ from ..metadata.topics_delta import collision_key
 from .answers import ZERO_ID, Refusal, plain_refusal, refusal, wire_code
 from .assignments import automatic_assignment, batch_refusal, manual_assignment, new_partition
 from .context import ControllerResult, DecisionContext
+from .mutation_quota import MutationBudget
 from .topic_names import CLUSTER_METADATA_TOPIC, invalid_topic_name
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def create_topics(
     counts = Counter(topic.name for topic in request.topics)
     topics = [topic for topic in request.topics if counts[topic.name] == 1 and topic.name != CLUSTER_METADATA_TOPIC]
     too_large = batch_refusal(_partition_count(topic, context.config.num_partitions) for topic in topics)
+    budget = MutationBudget(context.allowance)
     records: list[MetadataRecord] = []
     results: list[CreatableTopicResult] = []
     for topic in topics:
@@ -54,7 +56,7 @@ def create_topics(
             results.append(_refused_creation(topic.name, too_large))
             continue
         try:
-            topic_records = _create_topic(image, topic, context)
+            topic_records = _create_topic(image, topic, context, budget)
         except KafkaError as error:
             results.append(_refused_creation(topic.name, refusal(error)))
             continue
@@ -70,6 +72,7 @@ def create_topics(
     return ControllerResult(
         records=() if request.validate_only else tuple(records),
         response=CreateTopicsResponse(throttle_time=NO_THROTTLE, topics=tuple(results)),
+        mutations=budget.mutations,
     )
 
 
@@ -98,11 +101,21 @@ def delete_topics(
     duplicate_id = Refusal(ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
     repeated_ids = _repeated(ids)
     results += [_deletion(None, topic_id, duplicate_id) for topic_id in repeated_ids]
-    deleted = _find_topics(image.topics, _once(names), _once(ids), repeated_ids, results)
-    results += [_deletion(name, topic_id, Refusal(ErrorCode.NONE, None)) for topic_id, name in deleted.items()]
+    found = _find_topics(image.topics, _once(names), _once(ids), repeated_ids, results)
+    budget = MutationBudget(context.allowance)
+    deleted: list[TopicId] = []
+    for topic_id, name in found.items():
+        try:
+            budget.take(len(image.topics.by_id[topic_id].partitions))
+        except KafkaError as error:
+            results.append(_deletion(name, topic_id, refusal(error)))
+        else:
+            deleted.append(topic_id)
+            results.append(_deletion(name, topic_id, Refusal(ErrorCode.NONE, None)))
     return ControllerResult(
         records=tuple([RemoveTopicRecord(topic_id=topic_id, change=context.change) for topic_id in deleted]),
         response=DeleteTopicsResponse(throttle_time=NO_THROTTLE, responses=tuple(results)),
+        mutations=budget.mutations,
     )
 
 
@@ -114,7 +127,9 @@ def new_topic_id(random: "Random") -> TopicId:
             return topic_id
 
 
-def _create_topic(image: MetadataImage, topic: CreatableTopic, context: DecisionContext) -> list[MetadataRecord]:
+def _create_topic(
+    image: MetadataImage, topic: CreatableTopic, context: DecisionContext, budget: MutationBudget
+) -> list[MetadataRecord]:
     invalid = invalid_topic_name(topic.name)
     if invalid is not None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, invalid)
@@ -131,6 +146,7 @@ def _create_topic(image: MetadataImage, topic: CreatableTopic, context: Decision
         if topic.assignments
         else automatic_assignment(image, topic.num_partitions, topic.replication_factor, context)
     )
+    budget.take(len(replicas))
     topic_id = new_topic_id(context.random)
     return [
         TopicRecord(name=topic.name, topic_id=topic_id, change=context.change),

@@ -26,11 +26,14 @@ class Permission(NamedTuple):
 
 class Requester(NamedTuple):
     """A client: its principal as "type:name", its address, and the permissions by which the broker passed its request
-    on."""
+    on; then what its quota of changes needs (`quorum/decisions/mutation_quota.py`)."""
 
     principal: str
     host: str
     permissions: tuple[Permission, ...] = ()
+    client_id: str | None = None
+    is_strict: bool = True
+    """Whether what exceeds the quota is refused: the version of the API that the client asked by knows the code."""
 
 
 class PermissionsChangedError(KafkaError):
@@ -60,15 +63,22 @@ def check_requester(image: MetadataImage, settings: AuthorizerSettings | None, r
 
 
 def encode_requester(requester: Requester) -> bytes:
-    """Return it as CBOR: [principal, host, [[operation, type, name], …]]."""
-    return cbor2.dumps([requester.principal, requester.host, [list(one) for one in requester.permissions]])
+    """Return it as CBOR: [principal, host, [[operation, type, name], …], client id or null, is strict]."""
+    permissions = [list(one) for one in requester.permissions]
+    return cbor2.dumps([requester.principal, requester.host, permissions, requester.client_id, requester.is_strict])
 
 
 def decode_requester(data: bytes) -> Requester:
     """Raises CorruptData."""
     try:
-        principal, host, permissions = cbor2.loads(data)
-        return Requester(str(principal), str(host), tuple(_permission(*one) for one in permissions))
+        principal, host, permissions, client_id, is_strict = cbor2.loads(data)
+        return Requester(
+            str(principal),
+            str(host),
+            tuple(_permission(*one) for one in permissions),
+            None if client_id is None else str(client_id),
+            bool(is_strict),
+        )
     except (*CBOR_ERRORS, AttributeError) as error:
         raise CorruptData(f"expected a requester, found {data[:20].hex()}…: {error}") from error
 

@@ -129,10 +129,10 @@ async def create_topic(connection: Connection, name: str, partition_count: int =
     return ErrorCode(int(response.topics[0].error_code))
 
 
-async def describe(connection: Connection, *names: str) -> MetadataResponse:
+async def describe(connection: Connection, *names: str, creates: bool = False) -> MetadataResponse:
     topics = tuple(MetadataRequestTopic(topic_id=None, name=TopicName(name)) for name in names)
     response = await connection.call(
-        MetadataRequest(topics=topics, allow_auto_topic_creation=False, include_topic_authorized_operations=False)
+        MetadataRequest(topics=topics, allow_auto_topic_creation=creates, include_topic_authorized_operations=False)
     )
     assert isinstance(response, MetadataResponse)
     return response

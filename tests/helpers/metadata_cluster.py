@@ -8,6 +8,7 @@ from uuid import UUID
 from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, NodeId
 from penstock.quorum.decisions.bootstrap import bootstrap_records
 from penstock.quorum.decisions.context import ControllerConfig, ControllerResult, Decision, DecisionContext
+from penstock.quorum.decisions.mutation_quota import MutationAllowance
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage, PartitionRegistration
 from penstock.quorum.metadata.records import Endpoint, MetadataRecord, RegisterBrokerRecord
@@ -36,15 +37,21 @@ class Cluster:
         self.image = self.delta.apply(offset=self.image.offset + 1, epoch=ControllerEpoch(1), timestamp_ms=1_000)
 
     def decide(
-        self, decision: Decision[RequestT, ResponseT], request: RequestT, *, change: str = ""
+        self,
+        decision: Decision[RequestT, ResponseT],
+        request: RequestT,
+        *,
+        change: str = "",
+        allowance: MutationAllowance | None = None,
     ) -> ControllerResult[ResponseT]:
-        """Return what the decision would do; `change` is the request's name."""
+        """Return what the decision would do; `change` is the request's name, `allowance` what its client has left."""
         context = DecisionContext(
             next_offset=self.image.offset + 1,
             random=self.random,
             config=self.config,
             has_live_session=self.live_brokers.__contains__,
             change=change,
+            allowance=allowance,
         )
         return decision(self.image, request, context)
 

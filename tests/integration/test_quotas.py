@@ -1,18 +1,23 @@
-"""Quotas of clients as confluent-kafka (librdkafka) meets them: throttle times, and that a removed quota frees it."""
+"""Quotas of clients: throttle times as librdkafka meets them, a quota that is removed, and one that nodes share."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from kio.schema.alter_client_quotas.v1.request import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from kio.schema.alter_client_quotas.v1.response import AlterClientQuotasResponse
-from kio.static.primitive import f64
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.schema.types import TopicName
+from kio.static.primitive import f64, i16, i32
 from waiting import wait_for
 
 from penstock.client.connection import connect
+from penstock.local.cluster import LocalCluster
 from penstock.protocol.errors import ErrorCode
 
 pytestmark = pytest.mark.integration
@@ -112,3 +117,38 @@ def test_a_producer_and_a_consumer_are_throttled_until_their_quotas_are_removed(
         read(lambda: received == COUNT)
     finally:
         consumer.close()
+
+
+def create_partitions(address: str, client_id: str, name: str, count: int) -> tuple[int, float]:
+    """The error code of a new topic, and the throttle time in seconds, as the node at this address answers."""
+    topic = CreatableTopic(
+        name=TopicName(name), num_partitions=i32(count), replication_factor=i16(1), assignments=(), configs=()
+    )
+
+    async def create() -> tuple[int, float]:
+        host, _, port = address.rpartition(":")
+        async with await connect(host, int(port), client_id=client_id) as connection:
+            response = await connection.call(CreateTopicsRequest(topics=(topic,)))
+            assert isinstance(response, CreateTopicsResponse)
+            return int(response.topics[0].error_code), response.throttle_time.total_seconds()
+
+    return asyncio.run(create())
+
+
+def test_changes_of_topics_count_for_all_nodes_together(tmp_path: Path) -> None:
+    """KIP-599: a client has one rate, whichever broker or controller it asks."""
+    with LocalCluster(tmp_path, node_count=3) as cluster:
+        brokers = cluster.bootstrap.split(",")
+        set_quota(brokers[0], "limited", "controller_mutation_rate", 0.1)
+        # More than eleven seconds bring: the debt is of 38.9 partitions.
+        assert create_partitions(brokers[1], "limited", "first", 40) == (ErrorCode.NONE, 0)
+        addresses = (*brokers, *cluster.controller_addresses)
+        answers = [create_partitions(address, "limited", "second", 1) for address in addresses]
+        assert sorted(code for code, _ in answers) == [
+            *[ErrorCode.NOT_CONTROLLER] * 2,
+            *[ErrorCode.THROTTLING_QUOTA_EXCEEDED] * 4,
+        ]
+        assert all(0 < throttle_s <= 389 for code, throttle_s in answers if code != ErrorCode.NOT_CONTROLLER)
+        assert create_partitions(brokers[2], "other", "second", 1) == (ErrorCode.NONE, 0)
+        set_quota(brokers[2], "limited", "controller_mutation_rate", None)
+        assert create_partitions(brokers[0], "limited", "third", 1) == (ErrorCode.NONE, 0)

@@ -60,25 +60,27 @@ def remaining(message: Request, changed: ChangedTopics) -> Request | None:
 def whole_answer(message: Request, rest: Response | None, changed: ChangedTopics, image: MetadataImage) -> Response:
     """The answer to all attempts together: topics that are changed are answered so, of the others it is `rest`.
 
-    `rest` is the answer to what was left to ask for. A changed topic may have been changed again since, or be gone.
+    `rest` is the answer to what was left to ask for, and has the throttle time. A changed topic may have been changed
+    again since, or be gone.
     """
     results: tuple[object, ...]
+    throttle_time = NO_THROTTLE if rest is None else cast(Any, rest).throttle_time
     match message:
         case CreateTopicsRequest():
             assert isinstance(rest, CreateTopicsResponse | None)
             created = [_created(changed[topic_id], topic_id, image) for topic_id in _found(message, changed)]
             results = _joined(created, () if rest is None else rest.topics, changed)
-            answer: object = CreateTopicsResponse(throttle_time=NO_THROTTLE, topics=cast(Any, results))
+            answer: object = CreateTopicsResponse(throttle_time=throttle_time, topics=cast(Any, results))
         case CreatePartitionsRequest():
             assert isinstance(rest, CreatePartitionsResponse | None)
             grown = [_grown(changed[topic_id]) for topic_id in _found(message, changed)]
             results = _joined(grown, () if rest is None else rest.results, changed)
-            answer = CreatePartitionsResponse(throttle_time=NO_THROTTLE, results=cast(Any, results))
+            answer = CreatePartitionsResponse(throttle_time=throttle_time, results=cast(Any, results))
         case DeleteTopicsRequest():
             assert isinstance(rest, DeleteTopicsResponse | None)
             deleted = [_deleted(changed[topic_id], topic_id) for topic_id in _found(message, changed)]
             results = _joined(deleted, () if rest is None else rest.responses, changed)
-            answer = DeleteTopicsResponse(throttle_time=NO_THROTTLE, responses=cast(Any, results))
+            answer = DeleteTopicsResponse(throttle_time=throttle_time, responses=cast(Any, results))
         case _:
             raise AssertionError(f"{type(message).__name__} has the same outcome twice")
     return cast(Response, answer)

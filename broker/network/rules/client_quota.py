@@ -5,23 +5,6 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class MutationQuota(Protocol):
-    """How many partitions a client may have created and deleted (KIP-599)."""
-
-    def take(self, count: int, *, is_strict: bool) -> int:
-        """Takes so many partitions; returns the throttle time in milliseconds, 0 within the quota.
-
-        A strict quota that is exhausted gives none. One that is not strict gives them all the same, and has the client
-        wait if it is exhausted then.
-        """
-
-    def give_back(self, count: int) -> None:
-        """Of partitions that were taken, but neither created nor deleted."""
-
-    def throttle_time_ms(self) -> int:
-        """For how long the quota is exhausted now."""
-
-
 class ClientQuota(Protocol):
     """Of one user with one client id. A client without any quota has none of these: see `RequestContext.quota`.
 
@@ -35,9 +18,6 @@ class ClientQuota(Protocol):
     @property
     def is_measured(self) -> bool:
         """Whether the event loop's time counts: `on_handled` is called."""
-
-    @property
-    def mutations(self) -> MutationQuota | None: ...
 
     def on_handled(self, elapsed_s: float) -> None:
         """So long the event loop worked on a request: it counts for the next throttle time."""

@@ -170,7 +170,7 @@ class Asking:
         self.last_frame = b""
         self.handler = MetadataHandler(self.metadata, self.create if creates else None)
 
-    async def create(self, names: tuple[str, ...], _peer_host: str) -> None:
+    async def create(self, names: tuple[str, ...], _context: RequestContext) -> None:
         self.created.append(names)
         for number, name in enumerate(names):
             self.metadata.image = grown(self.metadata.image, *topic_records(name, UUID(int=200 + number), 1))

@@ -11,6 +11,7 @@ from kio.schema.create_topics.v7.response import CreateTopicsResponse
 
 from penstock.broker.apis.topics import automatic_creation, check_time
 from penstock.broker.network.peer_log import PeerLog
+from penstock.broker.network.request import RequestContext
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.messages import NO_THROTTLE
 
@@ -44,7 +45,8 @@ def test_topics_are_created_automatically_with_what_the_broker_was_told(wanted: 
             settled=settled,
             peer_log=PeerLog(asyncio.get_running_loop()),
         )
-        await create(("a", "b"), "192.0.2.1")
+        context = RequestContext(listener_name="L", peer_host="192.0.2.1", client_id=None)
+        await create(("a", "b"), context)
 
     asyncio.run(scenario())
     assert [(one.name, one.num_partitions, one.replication_factor) for one in asked] == [("a", *wanted), ("b", *wanted)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -21,6 +22,7 @@ from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.broker.cluster.rules.repeated_change import is_once, remaining, whole_answer
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.ids import TopicId
+from penstock.quorum.decisions.mutation_quota import throttled
 from penstock.quorum.decisions.partitions import create_partitions
 from penstock.quorum.decisions.topics import create_topics, delete_topics
 from penstock.quorum.metadata.delta import MetadataDelta
@@ -86,6 +88,13 @@ def test_what_another_client_did_is_not_taken_for_the_own_work(cluster: Cluster)
     deleted = whole_answer(deletion(), cluster.submit(delete_topics, deletion()), {}, cluster.image)
     assert isinstance(deleted, DeleteTopicsResponse)
     assert int(deleted.responses[0].error_code) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_the_throttle_time_is_that_of_the_last_attempt(cluster: Cluster) -> None:
+    for request, decide in ((creation(), create_topics), (growth(4), create_partitions), (deletion(), delete_topics)):
+        last = throttled(cluster.submit(cast(Any, decide), request), 700)
+        answer: Any = whole_answer(request, cast(Any, last), {}, cluster.image)
+        assert answer.throttle_time == timedelta(milliseconds=700)
 
 
 def test_a_topic_that_was_created_and_is_gone_since_is_created(cluster: Cluster) -> None:

@@ -211,26 +211,16 @@ def test_a_client_without_an_id_has_the_quota_of_its_user(client_id: str | None)
     assert broker.quotas.find(replace(CONTEXT, principal="User:bob", client_id=client_id)) is None
 
 
-def test_a_strict_quota_of_changes_gives_until_it_is_exhausted() -> None:
-    """KIP-599: eleven seconds' worth at once, and one request may take more than is left."""
+def test_a_client_with_a_quota_of_changes_waits_as_the_controller_says_and_counts_nothing() -> None:
     broker = Broker({ALICE: {CONTROLLER_MUTATION_RATE: 1.0}})
-    mutations = broker.client().mutations
-    assert mutations is not None
-    assert [mutations.take(count, is_strict=True) for count in (10, 5)] == [0, 0]
-    assert mutations.take(1, is_strict=True) == 4000
-    assert mutations.take(1, is_strict=True) == 4000
-    broker.now_ms = 4000
-    assert mutations.throttle_time_ms() == 0
-    assert mutations.take(3, is_strict=True) == 0
-    mutations.give_back(3)
-    assert mutations.throttle_time_ms() == 0
+    client = broker.client()
+    assert [client.on_answered(time_ms) for time_ms in (0, 700)] == [0, 700]
+    assert client.on_produced(1000, is_answered=True) == client.on_fetched(1000) == 0
+    assert [len(sensors) for sensors in broker.quotas.sensors.values()] == [0, 0, 0, 0]
 
 
-def test_a_quota_that_is_not_strict_gives_always_and_has_the_client_wait() -> None:
-    mutations = Broker({ALICE: {CONTROLLER_MUTATION_RATE: 1.0}}).client().mutations
-    assert mutations is not None
-    assert [mutations.take(count, is_strict=False) for count in (11, 5, 1)] == [0, 5000, 6000]
-
-
-def test_a_client_without_a_quota_of_changes_has_none() -> None:
-    assert Broker({ALICE: {PRODUCER_BYTE_RATE: 1.0}}).client().mutations is None
+def test_who_attaches_later_has_the_rates_of_addresses_too() -> None:
+    broker = Broker({(("ip", None),): {"connection_creation_rate": 1.0}})
+    rates = ConnectionRates()
+    broker.quotas.attach(broker._refresh, rates)
+    assert [rates.on_connection("10.0.0.1", "PLAINTEXT", 0) is None for _ in range(11)] == [True] * 10 + [False]
