@@ -31,6 +31,8 @@ class OwnApiKey(IntEnum):
     """`quorum/raft/operations.py`"""
     FETCH_PRODUCERS = 10_001
     """`broker/replication/leader_producers.py`"""
+    ASK_FOR_CLIENT = 10_002
+    """`broker/network/rules/client_envelope.py`"""
 
 
 def api_name(api_key: int) -> str:

@@ -28,7 +28,7 @@ from .operation import JSON, Answered, Call, Content, HttpError, Operation, Stre
 from .path_parameters import PATH_PARAMETERS
 from .rules import confluent_clients
 from .rules.guards import refusal_of
-from .rules.operation_permissions import needed
+from .rules.operation_permissions import Needed, needed
 from .rules.pace import Pace
 
 logger = logging.getLogger(__name__)
@@ -139,8 +139,13 @@ class _Gate:
                 504, "Gateway Timeout", f"It was not done within {REQUEST_TIMEOUT_S:g} s; it may still be done."
             ) from None
 
-    async def send(self, request: web.Request, operation: Operation, stream: Stream) -> web.StreamResponse:
-        """Sends a stream as it comes, as fast as the client reads. Raises HttpError when too many are open."""
+    async def send(
+        self, request: web.Request, operation: Operation, stream: Stream, is_permitted: Callable[[], bool]
+    ) -> web.StreamResponse:
+        """Sends a stream as it comes, as fast as the client reads. Raises HttpError when too many are open.
+
+        It ends when the client may not have it any more.
+        """
         if self._streams >= STREAMS_MAX:
             await _close(stream)
             raise HttpError(503, "Service Unavailable", f"{STREAMS_MAX} streams are open at this node.")
@@ -151,6 +156,8 @@ class _Gate:
         try:
             await response.prepare(request)
             async for chunk in stream.chunks:
+                if not is_permitted():
+                    break
                 async with asyncio.timeout(STREAM_WRITE_TIMEOUT_S):
                     await response.write(chunk)
             await response.write_eof()
@@ -209,7 +216,7 @@ def _handler(operation: Operation, gate: _Gate) -> _Handler:
         call = await _call(operation, request, context, gate)
         result = await gate.run(operation, call)
         if isinstance(result, Stream):
-            return await gate.send(request, operation, result)
+            return await gate.send(request, operation, result, lambda: _is_permitted(operation, request, context))
         return _response(operation, result)
 
     return handle
@@ -262,13 +269,23 @@ def _certificate_principal(request: web.Request, config: NodeConfig) -> str | No
 
 def _check_permission(operation: Operation, request: web.Request, context: RequestContext) -> None:
     """Raises HttpError(403) unless the client may ask for the operation at all."""
-    wanted = None if operation.is_open else needed(operation.name, operation.method, operation.path)
-    if wanted is None or context.authorizer is None:
-        return
-    name = wanted.name(request.match_info)
-    if not context.may(f"HTTP {operation.name}", wanted.operation, wanted.resource_type, name):
+    wanted = _needed(operation)
+    if wanted is not None and not _is_permitted(operation, request, context):
+        name = wanted.name(request.match_info)
         sentence = f"{context.principal} may not {wanted.operation.name} {wanted.resource_type.title} {name}."
         raise HttpError(403, "Forbidden", sentence)
+
+
+def _is_permitted(operation: Operation, request: web.Request, context: RequestContext) -> bool:
+    wanted = _needed(operation)
+    if wanted is None or context.authorizer is None:
+        return True
+    name = wanted.name(request.match_info)
+    return context.may(f"HTTP {operation.name}", wanted.operation, wanted.resource_type, name)
+
+
+def _needed(operation: Operation) -> Needed | None:
+    return None if operation.is_open else needed(operation.name, operation.method, operation.path)
 
 
 async def _call(operation: Operation, request: web.Request, context: RequestContext, gate: _Gate) -> Call:

@@ -13,6 +13,7 @@ from kio.static.primitive import i32
 
 from ...protocol.errors import KafkaError
 from ...protocol.messages import Request, Response
+from ..network.request import RequestContext
 from .node_ports import ResponseT
 from .operation import Call
 from .rules.kafka_answers import check
@@ -24,9 +25,17 @@ PARTITIONS_ASKED_MAX: Final = 100
 
 
 async def ask_brokers(
-    call: Call, broker_ids: Collection[int], message: Request, answer: type[ResponseT]
+    call: Call,
+    broker_ids: Collection[int],
+    message: Request,
+    answer: type[ResponseT],
+    context: RequestContext | None = None,
 ) -> tuple[dict[int, ResponseT], dict[int, str]]:
-    """The answers, and the reasons of those that gave none. Brokers that are not active are not asked."""
+    """The answers, and the reasons of those that gave none. Brokers that are not active are not asked.
+
+    `context` says who asks: the client unless it is given.
+    """
+    asking = call.context if context is None else context
     active = {broker.id for broker in call.node.active_brokers()}
     wanted = sorted(set(broker_ids))
     found: dict[int, ResponseT] = {}
@@ -35,7 +44,7 @@ async def ask_brokers(
     async def ask(broker_id: int) -> None:
         try:
             async with asyncio.timeout(BROKER_TIMEOUT_S):
-                response = await call.node.ask_broker(broker_id, message, answer, call.context)
+                response = await call.node.ask_broker(broker_id, message, answer, asking)
             _check(response)
             found[broker_id] = response
         except TimeoutError:

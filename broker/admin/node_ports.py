@@ -85,6 +85,17 @@ class NodePorts:
         """The newest metadata; an operation reads it once."""
         return self.metadata.image
 
+    @property
+    def own_context(self) -> RequestContext:
+        """For what the node asks for itself, whatever the client may: what comes of it must not tell him more."""
+        return RequestContext(
+            listener_name=self.config.inter_broker_listener_name,
+            peer_host="",
+            client_id=f"node-{self.node_id}",
+            principal=f"Node:{self.node_id}",
+            node_id=self.node_id,
+        )
+
     def parts(self) -> RunningNode:
         """Raises KafkaError BROKER_NOT_AVAILABLE, with the reason, while the node starts or stops."""
         running = self.running()
@@ -109,11 +120,16 @@ class NodePorts:
     async def ask_broker(
         self, broker_id: int, message: Request, answer: type[ResponseT], context: RequestContext
     ) -> ResponseT:
-        """Asks that broker, this one or another. Raises KafkaError, where there is no answer, too."""
+        """Asks that broker, this one or another. Raises KafkaError, where there is no answer, too.
+
+        Where there is an authorizer every broker answers by what the client of `context` may, `own_context` apart.
+        """
         parts = self.parts()
         if broker_id == self.node_id and self.config.is_broker:
             return _checked(await parts.own.ask(message, context), answer)
-        return _checked(await parts.peers.request(broker_id, message), answer)
+        if context.authorizer is None or context.node_id is not None:
+            return _checked(await parts.peers.request(broker_id, message), answer)
+        return _checked(await parts.peers.request_for(context, broker_id, message), answer)
 
     def any_broker(self) -> BrokerRegistration:
         """An active broker, this one if it is. Raises KafkaError BROKER_NOT_AVAILABLE."""

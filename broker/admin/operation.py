@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from ...protocol.acls import AclOperation, ResourceType
+from ...protocol.errors import ErrorCode, KafkaError
 from ..network.request import RequestContext
 
 if TYPE_CHECKING:
@@ -31,6 +33,15 @@ class Call:
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
     chunks: AsyncIterator[bytes] | None = None
+
+    def may(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
+        """Whether the client may have what is only left out of an answer otherwise; a denial is not logged."""
+        return self.context.may("HTTP", operation, resource_type, name, is_logged=False)
+
+    def require_topic(self, operation: AclOperation, name: str) -> None:
+        """Raises KafkaError TOPIC_AUTHORIZATION_FAILED, whether there is such a topic or not."""
+        if not self.context.may("HTTP", operation, ResourceType.TOPIC, name):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.ids import NodeId
 from ...protocol.messages import Request as Message
-from ...protocol.messages import Response
+from ...protocol.messages import Response, decode_response, encode_request
+from ...protocol.own_apis import OwnApiKey
 from ...quorum.links.rules.peer_proof import PeerRefused
 from ..configuration.node_config import REQUEST_TIMEOUT_MS
 from ..network.handlers import Handlers
 from ..network.own_requests import OwnRequests
 from ..network.request import RequestContext
+from ..network.rules.client_envelope import ClientEnvelope, decode_answer, encode_envelope
 from .metadata_cache import MetadataCache
 from .peer_link import PeerLink, answer_unless
 
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 
 FENCED_CHECK_MS: Final = 250
 """How soon a waiting request notices that its broker was fenced: others lead what that one led."""
+_SIZE_BYTES: Final = 4
+"""Of the size in front of a frame."""
+_NO_CORRELATION: Final = 0
 
 
 class PeerChannel:
@@ -60,19 +65,51 @@ class PeerChannel:
         Error codes inside the answer are the caller's business. Raises KafkaError when there is no answer: what was
         asked may or may not have been done. When to ask again is the caller's business too.
         """
+        own = RequestContext(
+            listener_name=self._listener_name,
+            peer_host="",
+            client_id=f"node-{self._node_id}",
+            principal=f"Node:{self._node_id}",
+            node_id=self._node_id,
+        )
+        return await self._ask(
+            broker_id, message, own, timeout_ms, lambda connection: connection.call(message, timeout_ms=timeout_ms)
+        )
+
+    async def request_for(
+        self, client: RequestContext, broker_id: int, message: Message, *, timeout_ms: int = REQUEST_TIMEOUT_MS
+    ) -> Response:
+        """As `request`, in the name of a client: the broker does and tells what that one may have."""
+        return await self._ask(
+            broker_id,
+            message,
+            client,
+            timeout_ms,
+            lambda connection: _call_for(client, connection, message, timeout_ms),
+        )
+
+    async def _ask(
+        self,
+        broker_id: int,
+        message: Message,
+        context: RequestContext,
+        timeout_ms: int,
+        call: Callable[[Connection], Awaitable[Response]],
+    ) -> Response:
+        """`context` is who asks where the broker is this node, `call` asks another one."""
         broker_id = NodeId(broker_id)
         try:
             if broker_id == self._node_id:
                 async with asyncio.timeout(timeout_ms / 1000):
-                    return await self._ask_own(message)
+                    return await self._own.ask(message, context)
             connection = await self._connect(broker_id)
-            return await self._answer(broker_id, connection, message, timeout_ms)
+            return await self._answer(broker_id, call(connection))
         except TimeoutError as error:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, str(error)) from error
         except (ConnectionError, CorruptData, PeerRefused) as error:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, str(error)) from error
 
-    async def _answer(self, broker_id: NodeId, connection: Connection, message: Message, timeout_ms: int) -> Response:
+    async def _answer(self, broker_id: NodeId, answer: Awaitable[Response]) -> Response:
         """Given up for lost if the broker is fenced meanwhile."""
         was_active = self._is_active(broker_id)
 
@@ -80,7 +117,7 @@ class PeerChannel:
             is_fenced = was_active and not self._is_active(broker_id)
             return f"node {broker_id} was fenced before it answered" if is_fenced else None
 
-        return await answer_unless(connection.call(message, timeout_ms=timeout_ms), lost, check_ms=FENCED_CHECK_MS)
+        return await answer_unless(answer, lost, check_ms=FENCED_CHECK_MS)
 
     def _is_active(self, broker_id: NodeId) -> bool:
         broker = self._metadata.image.brokers.get(broker_id)
@@ -114,15 +151,15 @@ class PeerChannel:
             )
         return endpoint.host, endpoint.port
 
-    async def _ask_own(self, message: Message) -> Response:
-        context = RequestContext(
-            listener_name=self._listener_name,
-            peer_host="",
-            client_id=f"node-{self._node_id}",
-            principal=f"Node:{self._node_id}",
-            node_id=self._node_id,
-        )
-        return await self._own.ask(message, context)
+
+async def _call_for(client: RequestContext, connection: Connection, message: Message, timeout_ms: int) -> Response:
+    """Raises KafkaError where the broker has no answer, and as `Connection.call_own`."""
+    api_key, version = message.__api_key__, connection.version_for(message)
+    request = encode_request(api_key, version, _NO_CORRELATION, client.client_id, message)[_SIZE_BYTES:]
+    envelope = ClientEnvelope(client.principal, client.peer_host, client.is_token_authenticated, request)
+    told = await connection.call_own(OwnApiKey.ASK_FOR_CLIENT, encode_envelope(envelope), timeout_ms=timeout_ms)
+    _, response = decode_response(api_key, version, decode_answer(told))
+    return response
 
 
 class _Link:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
 from ...protocol.apis import APIS
@@ -82,7 +82,33 @@ class OwnRequests:
         request = Request(
             _NoConnection(answered), api_key, version, _NO_CORRELATION, context, frame, decode_header(frame).body_offset
         )
-        waiting = begin(request)
+        whole = await self._whole(request, answered, begin(request))
+        _, response = decode_response(api_key, version, memoryview(whole)[_SIZE_BYTES:])
+        return response
+
+    async def ask_frame(self, begin: Callable[[Request], None], frame: memoryview, context: RequestContext) -> bytes:
+        """What a client would have been sent for that frame, both without their sizes. `begin` is a dispatcher's.
+
+        Raises KafkaError NETWORK_EXCEPTION where a client's connection would have been closed, CorruptData.
+        """
+        header = decode_header(frame)
+        answered: asyncio.Future[Answer] = self._loop.create_future()
+        request = Request(
+            _NoConnection(answered),
+            header.api_key,
+            header.api_version,
+            header.correlation_id,
+            context,
+            frame,
+            header.body_offset,
+        )
+        begin(request)
+        return (await self._whole(request, answered, None))[_SIZE_BYTES:]
+
+    async def _whole(
+        self, request: Request, answered: asyncio.Future[Answer], waiting: Awaitable[None] | None
+    ) -> bytes:
+        """The frame of the answer, with its size. Raises KafkaError."""
         try:
             if waiting is not None:
                 await waiting
@@ -95,9 +121,7 @@ class OwnRequests:
         if isinstance(answer, CloseConnection):
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, answer.reason)
         parts = (answer,) if isinstance(answer, bytes) else answer
-        whole = b"".join([await self._bytes_of(part) for part in parts])
-        _, response = decode_response(api_key, version, memoryview(whole)[_SIZE_BYTES:])
-        return response
+        return b"".join([await self._bytes_of(part) for part in parts])
 
     async def _bytes_of(self, part: AnswerPart) -> bytes:
         if isinstance(part, bytes):

@@ -20,6 +20,7 @@ from ..apis import (
     api_versions,
     classic_groups,
     client_quotas,
+    client_requests,
     client_telemetry,
     consumer_groups,
     delegation_tokens,
@@ -69,6 +70,7 @@ from ..network.handlers import Handlers
 from ..network.peer_log import PeerLog
 from ..replication.rules.replication_throttles import ReplicationThrottles
 from ..security.rules.sasl_mechanisms import SaslMechanisms
+from ..security.wiring import authorizer_of
 from ..telemetry.client_telemetry import ClientTelemetry
 from ..timing.runtime import Runtime
 from .data_path import DataPath
@@ -169,6 +171,12 @@ def register_handlers(parts: HandlerDependencies) -> Handlers:
     produce.register(handlers, parts.data_path.produce)
     fetch.register(handlers, parts.data_path.fetch)
     fetch_producers.register(handlers, partitions)
+    client_requests.register(
+        handlers,
+        parts.runtime.loop,
+        parts.peer_log,
+        authorizer_of(config, parts.metadata, parts.runtime.loop),
+    )
     list_offsets.register(handlers, partitions, parts.tier)
     offset_for_leader_epoch.register(handlers, partitions)
     delete_records.register(handlers, partitions)

@@ -1,7 +1,7 @@
 """What a client of HTTP must be allowed for each operation, where there is an authorizer.
 
-An operation asks other nodes in the name of this one, so it is permitted as a whole, before it begins. Its handlers on
-this node ask for the client's permissions besides.
+An operation is permitted as a whole, before it begins. The handlers of this node and of others that it asks are asked
+in the client's name, and have his permissions checked besides (`broker/network/rules/client_envelope.py`).
 """
 
 from __future__ import annotations

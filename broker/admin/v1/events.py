@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from ....protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from ....protocol.errors import ErrorCode, KafkaError
 from ....protocol.rest.events import EventsQuery
+from ....quorum.metadata.cluster_events import ConfigsChanged
 from ....quorum.metadata.event_id import EventId
+from ....quorum.metadata.image import ConfigResourceType
 from ..operation import Call, HttpError, Operation, Stream
 
 if TYPE_CHECKING:
@@ -30,6 +33,11 @@ LAST_EVENT_ID: Final = "Last-Event-ID"
 MEDIA_TYPE: Final = "text/event-stream"
 BEFORE_ALL: Final = EventId(-1, 0)
 GAP: Final = "gap"
+_HOLDERS: Final[Mapping[int, ResourceType]] = {
+    ConfigResourceType.TOPIC: ResourceType.TOPIC,
+    ConfigResourceType.GROUP: ResourceType.GROUP,
+}
+"""Whose configs have permissions of their own; those of others go with the cluster."""
 LOADING_MAX_S: Final = 5.0
 """A node derives events a second after its start (`cluster/event_stream.py`)."""
 
@@ -44,18 +52,40 @@ async def _follow(call: Call) -> Stream:
     except ValueError as error:
         raise HttpError(400, "Bad Request", f"{error}.") from None
     if call.query.follow:
-        chunks = sent_events(events.subscribe(last_id), call.node.loop)
+        chunks = sent_events(_visible_later(call, events.subscribe(last_id)), call.node.loop)
     else:
         await _wait_loaded(events)
         recent = events.recent(last_id or BEFORE_ALL)
         # Without an id no event is missed.
         is_whole = last_id is not None or not recent or recent[0].change.KIND != GAP
-        chunks = _remembered(recent if is_whole else recent[1:])
+        chunks = _remembered(one for one in (recent if is_whole else recent[1:]) if _is_visible(call, one))
     return Stream(
         media_type=MEDIA_TYPE,
         chunks=chunks,
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
+
+
+def _is_visible(call: Call, event: ClusterEvent) -> bool:
+    """The values of configs are told to who may describe those; all else goes with the cluster."""
+    change = event.change
+    if not isinstance(change, ConfigsChanged):
+        return True
+    holder = _HOLDERS.get(change.resource_type)
+    if holder is None:
+        return call.may(AclOperation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME)
+    return call.may(AclOperation.DESCRIBE_CONFIGS, holder, change.resource_name)
+
+
+async def _visible_later(call: Call, events: AsyncIterator[ClusterEvent]) -> AsyncIterator[ClusterEvent]:
+    try:
+        async for event in events:
+            if _is_visible(call, event):
+                yield event
+    finally:
+        close = getattr(events, "aclose", None)
+        if close is not None:
+            await close()
 
 
 async def _wait_loaded(events: EventStream) -> None:

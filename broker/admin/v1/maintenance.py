@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Final
 
+from ....protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from ....protocol.errors import KafkaError
 from ....protocol.ids import NodeId
 from ....protocol.no_quorum import majority
 from ....protocol.rest.maintenance import DrainQuery, HarmedPartition, LedPartition, Maintenance
 from ....quorum.configs.own_keys import DRAINED, DRAINED_UNTIL_RESTART
 from ....quorum.decisions.controller_requests import INCREMENTAL_ALTER_CONFIGS
+from ....quorum.permissions.requester import Permission, Requester
 from ....quorum.planning.maintenance import StoppedPartition, drain_request, maintenance_state, registered
 from ..node_ports import NodePorts
 from ..operation import Call, Operation
@@ -26,7 +28,13 @@ async def set_drained(call: Call, broker_id: NodeId, value: str | None) -> None:
     """Sets the broker's own config, or deletes it; leaderships have moved when this returns. Raises KafkaError."""
     registered(call.node.image, broker_id)
     # Straight to the controller: a broker takes its own configs only, and this one may be gone.
-    answer = await call.node.parts().controller.submit(INCREMENTAL_ALTER_CONFIGS, drain_request(broker_id, value))
+    context = call.context
+    needed = Permission(AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
+    answer = await call.node.parts().controller.submit(
+        INCREMENTAL_ALTER_CONFIGS,
+        drain_request(broker_id, value),
+        requester=Requester(context.principal, context.peer_host, () if context.authorizer is None else (needed,)),
+    )
     for response in answer.responses:
         check(response.error_code, response.error_message)
 

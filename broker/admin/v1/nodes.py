@@ -118,7 +118,9 @@ async def _admin_addresses(call: Call, asked: Iterable[NodeId]) -> Mapping[int, 
             configuration_keys=(ADMIN_ADVERTISED_LISTENERS,),
         )
         request = DescribeConfigsRequest(resources=(resource,))
-        answers, _ = await ask_brokers(call, (broker_id,), request, DescribeConfigsResponse)
+        # The node's own question: all clients that may ask for nodes see the answer.
+        own = call.node.own_context
+        answers, _ = await ask_brokers(call, (broker_id,), request, DescribeConfigsResponse, own)
         if broker_id in answers:
             values = [one.value for told in answers[broker_id].results for one in told.configs]
             known[broker_id, epoch] = [address for value in values if value for address in value.split(",")]

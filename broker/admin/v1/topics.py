@@ -10,6 +10,7 @@ from uuid import UUID
 
 from kio.schema.list_offsets.v11.response import ListOffsetsResponse
 
+from ....protocol.acls import AclOperation, ResourceType
 from ....protocol.errors import ErrorCode, KafkaError
 from ....protocol.rest.topic_overview import PartitionOverview, TopicOverview, TopicOverviewList, TopicsQuery
 from ....quorum.decisions.topic_names import INTERNAL_TOPICS
@@ -55,7 +56,12 @@ async def _list(call: Call) -> TopicOverviewList:
 async def _page(call: Call, query: TopicsQuery) -> tuple[list[TopicImage], str | None]:
     """The topics of a page, and the token of the next one."""
     by_name = call.node.image.topics.by_name
-    names = sorted(name for name in by_name if query.include_internal or name not in INTERNAL_TOPICS)
+    names = sorted(
+        name
+        for name in by_name
+        if (query.include_internal or name not in INTERNAL_TOPICS)
+        and call.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+    )
     start = 0 if query.page_token is None else bisect_right(names, query.page_token)
     page: list[TopicImage] = []
     count = 0
@@ -68,6 +74,7 @@ async def _page(call: Call, query: TopicsQuery) -> tuple[list[TopicImage], str |
 
 
 async def _one_topic(call: Call, query: TopicsQuery, asked_ms: int) -> TopicOverviewList:
+    call.require_topic(AclOperation.DESCRIBE, query.topic or "")
     topic = call.node.image.topics.by_name.get(query.topic or "")
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic {query.topic!r} does not exist.")

@@ -19,6 +19,7 @@ from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WritableT
 from kio.schema.write_txn_markers.v2.response import WriteTxnMarkersResponse
 from kio.static.primitive import i16, i32, i64
 
+from ....protocol.acls import AclOperation, ResourceType
 from ....protocol.errors import ErrorCode, KafkaError
 from ....protocol.rest.elections import PartitionName
 from ....protocol.rest.transactions import (
@@ -31,6 +32,7 @@ from ....protocol.rest.transactions import (
     TransactionsQuery,
 )
 from ....quorum.metadata.records import NO_LEADER
+from ...network.request import RequestContext
 from ..broker_answers import ask_brokers
 from ..operation import Call, HttpError, Operation
 from ..rules.kafka_answers import check
@@ -72,10 +74,15 @@ async def _list(call: Call) -> TransactionList:
     )
 
 
-async def _ask_all(call: Call, request: ListTransactionsRequest) -> tuple[list[tuple[int, Listed]], list[str]]:
-    """What every active broker coordinates, with its id. Raises KafkaError where no broker answers."""
+async def _ask_all(
+    call: Call, request: ListTransactionsRequest, context: RequestContext | None = None
+) -> tuple[list[tuple[int, Listed]], list[str]]:
+    """What every active broker coordinates, with its id. Raises KafkaError where no broker answers.
+
+    `context`: see `ask_brokers`.
+    """
     brokers = [broker.id for broker in call.node.active_brokers()]
-    answers, failures = await ask_brokers(call, brokers, request, ListTransactionsResponse)
+    answers, failures = await ask_brokers(call, brokers, request, ListTransactionsResponse, context)
     reasons = [f"Broker {broker_id}: {reason}" for broker_id, reason in sorted(failures.items())]
     if not answers:
         if request.transactional_id_pattern is not None:
@@ -86,15 +93,17 @@ async def _ask_all(call: Call, request: ListTransactionsRequest) -> tuple[list[t
     return found, reasons
 
 
-async def _describe(call: Call, listed: Sequence[tuple[int, Listed]]) -> dict[str, Described]:
-    """By transactional id, from the coordinators that answer."""
+async def _describe(
+    call: Call, listed: Sequence[tuple[int, Listed]], context: RequestContext | None = None
+) -> dict[str, Described]:
+    """By transactional id, from the coordinators that answer. `context`: see `ask_brokers`."""
     by_coordinator: dict[int, list[TransactionalId]] = {}
     for coordinator, one in listed:
         by_coordinator.setdefault(coordinator, []).append(TransactionalId(one.transactional_id))
     found: dict[str, Described] = {}
     for coordinator, names in by_coordinator.items():
         request = DescribeTransactionsRequest(transactional_ids=tuple(names))
-        answers, _ = await ask_brokers(call, (coordinator,), request, DescribeTransactionsResponse)
+        answers, _ = await ask_brokers(call, (coordinator,), request, DescribeTransactionsResponse, context)
         for answer in answers.values():
             found.update((str(one.transactional_id), one) for one in answer.transaction_states)
     return found
@@ -153,14 +162,19 @@ async def _hanging(call: Call) -> HangingList:
 async def _leaders(
     call: Call, name: str | None, partition: int | None, broker_id: int | None
 ) -> dict[tuple[str, int], int]:
-    """The leaders of the partitions that are asked for and have one. Raises KafkaError."""
+    """The leaders of the partitions that are asked for and have one, of topics that the client may read, as for
+    DescribeProducers. Raises KafkaError."""
     topics = call.node.image.topics
-    if name is not None and name not in topics.by_name:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic {name!r} does not exist.")
+    if name is not None:
+        call.require_topic(AclOperation.READ, name)
+        if name not in topics.by_name:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic {name!r} does not exist.")
     chosen = list(topics.by_id.values()) if name is None else [topics.by_name[name]]
     found = {}
     turns = Turns()
     async for topic in turns.over(chosen):
+        if not call.may(AclOperation.READ, ResourceType.TOPIC, topic.name):
+            continue
         for index, one in enumerate(topic.partitions):
             if one.leader != NO_LEADER and partition in (None, index) and broker_id in (None, one.leader):
                 found[topic.name, index] = int(one.leader)
@@ -199,20 +213,25 @@ async def _open(call: Call, leaders: Mapping[tuple[str, int], int]) -> list[Open
 
 
 async def _without_coordinator(call: Call, opened: Collection[OpenTransaction]) -> list[OpenTransaction]:
-    """Those that no coordinator knows to be open in their partition. Raises KafkaError where one does not answer."""
+    """Those that no coordinator knows to be open in their partition. Raises KafkaError where one does not answer.
+
+    Coordinators are asked for all of their transactions: one that the client may not see does not hang.
+    """
     if not opened:
         return []
+    own = call.node.own_context
     producers = sorted({one.producer_id for one in opened})
     listed, failures = await _ask_all(
         call,
         ListTransactionsRequest(
             state_filters=(), producer_id_filters=tuple(map(ProducerId, producers)), duration_filter=i64(-1)
         ),
+        own,
     )
     if failures:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "; ".join(failures))
     ending = [(coordinator, one) for coordinator, one in listed if one.transaction_state in ENDING]
-    described = await _describe(call, ending)
+    described = await _describe(call, ending, own)
     if any(one.transactional_id not in described for _, one in ending):
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "A coordinator did not describe its transactions.")
     known = {(int(one.producer_id), topic, index) for one in described.values() for topic, index in _partitions(one)}

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final
 
+from ....protocol.acls import AclOperation, ResourceType
 from ....protocol.errors import ErrorCode, KafkaError
 from ....quorum.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration, TopicImage
 from ..operation import Call
@@ -41,6 +42,11 @@ def broker(call: Call, image: MetadataImage) -> BrokerRegistration:
     if found is None:
         raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"There is no broker {broker_id}.")
     return found
+
+
+def is_visible(call: Call, topic: TopicImage) -> bool:
+    """Whether a list shows the client a topic: if it may be described, as Metadata has it."""
+    return call.may(AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
 
 
 def topics_after(image: MetadataImage, name: str | None) -> Iterator[TopicImage]:

@@ -66,7 +66,7 @@ async def _list_statuses(call: Call) -> Content:
         topic_name = topic.name
         found = lookups.partitions_of(topic, None if begun is None else begun[1])
     else:
-        found = lookups.partitions_after(image, begun)
+        found = (one for one in lookups.partitions_after(image, begun) if lookups.is_visible(call, one[0]))
     call.query.page_size = min(call.query.page_size, STATUSES_MAX)
     # All but that first one have a replica or more on the page, and one item more shows that there is another page.
     partitions = list(islice(found, call.query.page_size + 2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Final
 
+from ....protocol.acls import AclOperation, ResourceType
 from ....protocol.rest.configs import (
     AlterConfigs,
     DefaultTopicConfig,
@@ -44,16 +45,20 @@ async def _list_all(call: Call) -> Content:
 
     async def items() -> AsyncIterator[tuple[object, object]]:
         begun = None if last is None else image.topics.by_name.get(last[0])
-        if begun is not None:
+        if begun is not None and _is_visible(call, begun):
             async for item in _configs(call, cluster_id, begun, last):
                 yield item
         for topic in lookups.topics_after(image, None if last is None else last[0]):
             # One that was deleted meanwhile has none.
-            if topic.name in call.node.image.topics.by_name:
+            if topic.name in call.node.image.topics.by_name and _is_visible(call, topic):
                 async for item in _configs(call, cluster_id, topic, None):
                     yield item
 
     return await pages.page(call, "KafkaTopicConfigList", items(), cluster_id, "topics", "-", "configs")
+
+
+def _is_visible(call: Call, topic: TopicImage) -> bool:
+    return call.may(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name)
 
 
 async def _configs(

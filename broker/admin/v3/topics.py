@@ -18,12 +18,13 @@ from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i16, i32
 
+from ....protocol.acls import ResourceType
+from ....protocol.apis import ApiKey
 from ....protocol.errors import ErrorCode, KafkaError
 from ....protocol.rest.resources import PageQuery
 from ....protocol.rest.topics import CreateTopic, Topic, TopicList, TopicQuery, UpdatePartitionCount
 from ....quorum.decisions.topic_names import INTERNAL_TOPICS
 from ....quorum.metadata.image import TopicImage
-from ...cluster.rules.cluster_view import TOPIC_AUTHORIZED_OPERATIONS
 from ..operation import Answered, Call, Content, Operation
 from ..rules.kafka_answers import check
 from . import links, lookups, pages
@@ -49,7 +50,9 @@ OPERATION_NAMES: Final = {
 async def _list(call: Call) -> Content:
     cluster_id = links.cluster_id(call)
     found = lookups.topics_after(call.node.image, pages.after(call, str))
-    items = ((topic.name, _describe(call, cluster_id, topic)) for topic in found)
+    items = (
+        (topic.name, _describe(call, cluster_id, topic) if lookups.is_visible(call, topic) else None) for topic in found
+    )
     return await pages.page(call, "KafkaTopicList", items, cluster_id, "topics")
 
 
@@ -57,7 +60,8 @@ async def _get(call: Call) -> Topic:
     cluster_id = links.cluster_id(call)
     topic = _describe(call, cluster_id, lookups.topic(call, call.node.image))
     if call.query.include_authorized_operations:
-        topic.authorized_operations = operation_names(TOPIC_AUTHORIZED_OPERATIONS)
+        of_client = call.context.operations_on(ApiKey.METADATA, ResourceType.TOPIC, topic.topic_name)
+        topic.authorized_operations = operation_names(of_client)
     return topic
 
 

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from random import Random
-from typing import Any
+from collections.abc import Mapping
 
-import aiohttp
 import pytest
 from admin_http import served
+from controller_and_broker import BROKER, CONTROLLER, DEADLINE_S, NONE, NOW_MS, controller_and_broker, node, told
 from memory_node import create_topic, produce
 from waiting import ask_until
 
 from penstock.broker.admin.operations import OPERATIONS
-from penstock.broker.configuration.node_config import load
 from penstock.broker.node.admin_ports import ports_of
-from penstock.broker.node.server import Node
 from penstock.client.connection import connect
 from penstock.protocol.errors import ErrorCode
-from penstock.storage.disk.memory_files import MemoryFiles
 
-CONTROLLER, BROKER = 1, 2
-DEADLINE_S = 60
-NOW_MS = 1_700_000_000_000
-NONE: Mapping[str, str] = {}
 AUTHORIZER = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",
@@ -41,59 +31,9 @@ ACL = {
 }
 
 
-def node(properties: Mapping[str, str], voters: str) -> Node:
-    common = {"controller.quorum.voters": voters, "cluster.secret": "hush", "log.dirs": "/data"}
-    return Node(
-        load({**common, **properties}),
-        MemoryFiles(),
-        loop=asyncio.get_running_loop(),
-        wall_clock_ms=lambda: NOW_MS,
-        random=Random(7),
-    )
-
-
-@asynccontextmanager
-async def running(properties: Mapping[str, str] = NONE) -> AsyncIterator[tuple[Node, Node, aiohttp.ClientSession]]:
-    """A controller, a broker that follows it, and what the controller serves by HTTP. `properties` are of both."""
-    loop = asyncio.get_running_loop()
-    async with asyncio.timeout(DEADLINE_S), AsyncExitStack() as stack:
-        controller = node(
-            {
-                **properties,
-                "node.id": str(CONTROLLER),
-                "process.roles": "controller",
-                "listeners": "CONTROLLER://127.0.0.1:0",
-            },
-            f"{CONTROLLER}@127.0.0.1:1",
-        )
-        await controller.start()
-        stack.push_async_callback(controller.stop)
-        port = controller.bound_ports["CONTROLLER"]
-        broker = node(
-            {
-                **properties,
-                "node.id": str(BROKER),
-                "process.roles": "broker",
-                "listeners": "PLAINTEXT://127.0.0.1:0",
-            },
-            f"{CONTROLLER}@127.0.0.1:{port}",
-        )
-        await broker.start()
-        stack.push_async_callback(broker.stop)
-        ports = ports_of(controller, controller.config, loop, lambda: NOW_MS, started_ms=lambda: NOW_MS)
-        http = await stack.enter_async_context(served(loop, OPERATIONS, ports))
-        yield controller, broker, http
-
-
-async def told(http: aiohttp.ClientSession, path: str, status: int = 200) -> Any:
-    answer = await http.get(path)
-    assert answer.status == status, await answer.text()
-    return await answer.json(content_type=None)
-
-
 def test_a_controller_tells_that_it_is_well_and_leads() -> None:
     async def scenario() -> None:
-        async with running() as (_, _, http):
+        async with controller_and_broker() as (_, _, http):
             for path in ("/health", "/ready", "/ready?caught_up=true"):
                 health = await told(http, path)
                 assert (health["is_ok"], health["state"], health["node_id"]) == (True, "running", CONTROLLER)
@@ -114,7 +54,7 @@ def test_a_controller_tells_that_it_is_well_and_leads() -> None:
 
 def test_metrics_of_a_controller_are_those_of_the_quorum_and_none_of_replicas() -> None:
     async def scenario() -> None:
-        async with running() as (_, _, http):
+        async with controller_and_broker() as (_, _, http):
             answer = await http.get("/metrics")
             assert answer.status == 200
             text = await answer.text()
@@ -127,7 +67,7 @@ def test_metrics_of_a_controller_are_those_of_the_quorum_and_none_of_replicas() 
 
 def test_what_brokers_know_is_asked_of_them_and_changes_go_through() -> None:
     async def scenario() -> None:
-        async with running() as (_, broker, http):
+        async with controller_and_broker() as (_, broker, http):
             async with await connect("127.0.0.1", broker.bound_ports["PLAINTEXT"]) as connection:
                 await create_topic(connection, "t", 2)
                 assert await produce(connection, "t", b"x", 1) is ErrorCode.NONE
@@ -158,7 +98,7 @@ def test_what_brokers_know_is_asked_of_them_and_changes_go_through() -> None:
 @pytest.mark.parametrize(("properties", "status"), [(NONE, 501), (AUTHORIZER, 201)])
 def test_acls_are_had_at_a_controller_as_at_a_broker(properties: Mapping[str, str], status: int) -> None:
     async def scenario() -> None:
-        async with running(properties) as (controller, _, http):
+        async with controller_and_broker(properties) as (controller, _, http):
             (cluster,) = (await told(http, "/v3/clusters"))["data"]
             acls = cluster["acls"]["related"]
             assert (await http.post(acls, json=ACL)).status == status
@@ -170,7 +110,7 @@ def test_acls_are_had_at_a_controller_as_at_a_broker(properties: Mapping[str, st
 
 def test_a_controllers_own_loggers_and_configs_are_described_and_set_at_the_controller() -> None:
     async def scenario() -> None:
-        async with running() as (_, _, http):
+        async with controller_and_broker() as (_, _, http):
             (own,) = (await told(http, f"/v1/configs/broker/{CONTROLLER}?keys=node.id"))["configs"]
             assert own["value"] == str(CONTROLLER)
             path, logger = f"/v1/configs/broker-logger/{CONTROLLER}", "penstock.broker.node"
