@@ -39,6 +39,7 @@ from .node_listeners import (
     security_protocols,
     tls_of_listeners,
 )
+from .node_proof import check_node_certificates, cluster_secret, node_certificates
 from .penstock_keys import (
     BROKER_FAST_FENCING_ENABLE,
     CLUSTER_CERTIFICATE_NAME,
@@ -58,7 +59,7 @@ from .quorum_times import QuorumTimes, load_quorum_times
 from .quota_config import QuotaConfig, load_quotas
 from .sasl_config import SaslConfig
 from .tier_config import TierConfig, load_tier
-from .tls_config import CLIENT_AUTH, KEYSTORE_LOCATION, TlsConfig
+from .tls_config import TlsConfig
 from .token_config import load_tokens
 from .transaction_config import TransactionConfig, load_transactions
 
@@ -283,8 +284,8 @@ def _load(properties: Mapping[str, str], variables: Mapping[str, str]) -> NodeCo
         initial_credentials=parse_initial_credentials(
             CLUSTER_SCRAM_CREDENTIALS, values.text_or_none(CLUSTER_SCRAM_CREDENTIALS) or ""
         ),
-        cluster_secret=(values.text_or_none(CLUSTER_SECRET) or "").encode(),
-        node_certificates=_node_certificates(values),
+        cluster_secret=cluster_secret(values, protocols, inter_broker_name),
+        node_certificates=node_certificates(values),
         broker_rack=values.text_or_none("broker.rack"),
         listeners=listeners,
         controller_listeners=controller_listeners,
@@ -509,35 +510,14 @@ def _check_roles(values: PropertyValues, config: NodeConfig) -> None:
         )
 
 
-def _node_certificates(values: PropertyValues) -> NodeCertificates | None:
-    name = values.text_or_none(CLUSTER_CERTIFICATE_NAME)
-    return NodeCertificates(CLUSTER_CERTIFICATE_NAME, name.strip()) if name else None
-
-
 def _check_node_certificates(config: NodeConfig) -> None:
-    """Certificates prove who a node is only where both sides of a connection show one."""
     if config.node_certificates is None:
         return
     # A controller asks brokers for what its HTTP administration tells, and nothing else depends on it.
     inter_broker_name = config.inter_broker_listener_name if config.is_broker else ""
-    for name in (config.controller_listener_name, inter_broker_name):
-        tls = config.tls.get(name)
+    for name in filter(None, (config.controller_listener_name, inter_broker_name)):
         is_served = any(listener.name == name for listener in (*config.listeners, *config.controller_listeners))
-        if name and tls is None:
-            raise ConfigError(
-                f"{CLUSTER_CERTIFICATE_NAME} is set, so listener.security.protocol.map must give {name} SSL: nodes "
-                "reach each other there, and show their certificates."
-            )
-        if tls is not None and is_served and tls.client_auth == "none":
-            raise ConfigError(
-                f"{CLUSTER_CERTIFICATE_NAME} is set, so {tls.key_of(CLIENT_AUTH)} of listener {name} must be required "
-                "or requested, not none."
-            )
-        if tls is not None and not tls.has_keystore:
-            raise ConfigError(
-                f"{CLUSTER_CERTIFICATE_NAME} is set, so {tls.key_of(KEYSTORE_LOCATION)} must hold the certificate that "
-                f"this node shows when it connects to listener {name}."
-            )
+        check_node_certificates(name, config.tls.get(name), is_served=is_served)
 
 
 def _check_limits(config: NodeConfig) -> None:

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from ...protocol.errors import ConfigError
 from .admin_listeners import ADMIN, ADMIN_MECHANISMS, HTTPS, AdminListener
 from .listener_config import ListenerConfig, check_distinct_ports, parse_listeners, parse_protocol_map
+from .node_proof import CONTROLLER_MECHANISM, INTER_BROKER_MECHANISM
 from .property_values import PropertyValues
 from .sasl_config import SaslConfig, check_node_mechanism, read_sasl, sasl_keys_of
 from .tls_config import TlsConfig, check_served, keys_of, read_tls
@@ -123,8 +124,8 @@ def sasl_of_listeners(
             values.used.update(sasl_keys_of(listener.name))
     controller_name = next(iter(values.strings("controller.listener.names")), "").upper()
     for key, name in (
-        ("sasl.mechanism.inter.broker.protocol", inter_broker_name),
-        ("sasl.mechanism.controller.protocol", controller_name),
+        (INTER_BROKER_MECHANISM, inter_broker_name),
+        (CONTROLLER_MECHANISM, controller_name),
     ):
         mechanism = values.text_or_none(key)
         if values.is_set(key) and mechanism and name in found:

@@ -55,8 +55,10 @@ DOCUMENTATION: Final[Mapping[str, str]] = MappingProxyType(
             "empty disks must all be told the same; afterwards it has no effect."
         ),
         CLUSTER_SECRET: (
-            "What nodes of one cluster prove to each other that they know. A node that has neither this nor "
-            "cluster.certificate.name takes no other for one of its cluster."
+            "What nodes of one cluster prove to each other that they know. Where it is not set, the user and password "
+            "by which nodes would log in with PLAIN or SCRAM (sasl.mechanism.controller.protocol, "
+            "sasl.mechanism.inter.broker.protocol) are. A node that has neither this nor cluster.certificate.name "
+            "takes no other for one of its cluster."
         ),
         CLUSTER_CERTIFICATE_NAME: (
             "The name that the certificate of a node has, with {id} where its number is. When there is a secret too, "

@@ -61,6 +61,14 @@ class SaslConfig:
     max_receive_size: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """Who logs in, in the options of a login module."""
+
+    user: str
+    password: str = field(repr=False)
+
+
 def sasl_keys_of(listener_name: str) -> tuple[str, ...]:
     """All keys that `read_sasl` looks at."""
     keys = ListenerKeys({}, listener_name)
@@ -99,6 +107,18 @@ def read_sasl(properties: Mapping[str, str], listener_name: str) -> SaslConfig:
         mechanisms=MappingProxyType({name: _mechanism(properties, keys, listener_name, name) for name in names}),
         max_receive_size=size,
     )
+
+
+def read_login(properties: Mapping[str, str], listener_name: str, mechanism: str) -> Login | None:
+    """By which a node logs in at the listener with PLAIN or SCRAM in Apache Kafka; None where that is not said.
+
+    Raises ConfigError.
+    """
+    jaas = _jaas(properties, ListenerKeys(properties, listener_name), mechanism)
+    options = {} if jaas is None else jaas.options
+    if not options.get("username") or not options.get("password"):
+        return None
+    return Login(user=options["username"], password=options["password"])
 
 
 def check_node_mechanism(key: str, mechanism: str, config: SaslConfig) -> None:

@@ -37,13 +37,13 @@ DEADLINE_S = 30.0
 PASSWORD = 'alice "knows" it'
 JAAS = (
     "org.apache.kafka.common.security.plain.PlainLoginModule required "
-    'user_alice="alice \\"knows\\" it" user_bob=\'bob-1\';'
+    'username="nodes" password="nodes-know-it" user_alice="alice \\"knows\\" it" user_bob=\'bob-1\';'
 )
 
 
 class SaslCluster:
     """Each node has a listener of the harness (PLAINTEXT), one of clients and nodes (SASL), one of clients (TLS),
-    and the controllers'."""
+    and the controllers'. Nodes have a login, as Apache Kafka's have, and no secret."""
 
     def __init__(
         self, cluster: LocalCluster, ports: dict[int, int], tls_ports: dict[int, int], authority: Path
@@ -92,7 +92,9 @@ def sasl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SaslCluster]:
 
     def with_controllers(node: LocalNode, told: dict[str, str]) -> dict[str, str]:
         controller = next(one for one in told["listeners"].split(",") if one.startswith("CONTROLLER:"))
-        return {**told, "listeners": f"{listeners(node)['listeners']},{controller}"}
+        wired = {**told, "listeners": f"{listeners(node)['listeners']},{controller}"}
+        del wired["cluster.secret"]
+        return wired
 
     keys = tmp_path_factory.mktemp("issuer") / "keys.json"
     keys.write_bytes(key_set(jwk(rsa_key(), "one")))
@@ -103,6 +105,8 @@ def sasl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SaslCluster]:
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,"
             "TLS:SASL_SSL,CONTROLLER:SASL_SSL",
             "inter.broker.listener.name": "SASL",
+            "sasl.mechanism.inter.broker.protocol": "PLAIN",
+            "sasl.mechanism.controller.protocol": "PLAIN",
             "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
             "sasl.oauthbearer.jwks.endpoint.url": f"file://{keys}",
             "sasl.oauthbearer.expected.audience": "kafka",
@@ -268,3 +272,4 @@ def test_a_wrong_password_is_told_to_every_client_and_not_to_the_log(sasl: SaslC
     wait_for(lambda: "reason=Authentication failed: Invalid username or password" in sasl.logs(), "the log")
     assert "guess-77" not in sasl.logs()
     assert "knows" not in sasl.logs()
+    assert "know-it" not in sasl.logs()
