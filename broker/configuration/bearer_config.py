@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from ...protocol.errors import ConfigError
 from ...protocol.jaas import JaasEntry
 from .listener_keys import ListenerKeys
+from .tls_config import TlsConfig, read_tls
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 JWKS_URL: Final = "sasl.oauthbearer.jwks.endpoint.url"
@@ -60,6 +61,8 @@ class BearerConfig:
     skew_ms: int
     # That an unsigned token must have.
     required_scopes: tuple[str, ...] = ()
+    # With which a key set is asked for by https.
+    jwks_tls: TlsConfig | None = None
 
 
 def read_bearer(keys: ListenerKeys, jaas: JaasEntry | None, handler_key: str, handler: str | None) -> BearerConfig:
@@ -96,7 +99,16 @@ def read_bearer(keys: ListenerKeys, jaas: JaasEntry | None, handler_key: str, ha
         scope_claim=keys.text(_SCOPE_CLAIM, OAUTHBEARER) or "scope",
         sub_claim=keys.text(_SUB_CLAIM, OAUTHBEARER) or "sub",
         skew_ms=1000 * max(keys.integer(_SKEW_S, OAUTHBEARER), 0),
+        jwks_tls=_tls(listener_name, options) if urlsplit(url).scheme == "https" else None,
     )
+
+
+def _tls(listener_name: str, options: Mapping[str, str]) -> TlsConfig:
+    """By the login module's options of the names `ssl.…`, as in Kafka's `JaasOptionsUtils`."""
+    try:
+        return read_tls(options, listener_name)
+    except ConfigError as error:
+        raise ConfigError(f"The options of {OAUTHBEARER} of listener {listener_name}: {error}") from error
 
 
 def _unsecured(keys: ListenerKeys, options: Mapping[str, str]) -> BearerConfig:

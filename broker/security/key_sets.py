@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
@@ -16,7 +17,9 @@ from urllib.parse import unquote, urlsplit
 
 from ...protocol.errors import ConfigError
 from ...storage.disk.files import Files
+from ..cluster.tls_contexts import TlsContexts
 from ..configuration.bearer_config import BearerConfig
+from ..configuration.tls_config import TlsConfig
 from .rules.bearer import VerifyToken
 from .rules.token_verifier import VerificationKey, load_library, read_key_set, token_verifier
 
@@ -36,16 +39,17 @@ class KeySets:
         self._files = files
         self._loop = loop
         self._wall_clock_ms = wall_clock_ms
-        self._sets: dict[str, KeySet] = {}
+        self._sets: dict[tuple[str, TlsConfig | None], KeySet] = {}
         self._is_asked = asyncio.Event()
 
     def verifier(self, config: BearerConfig) -> VerifyToken:
-        """Raises ConfigError when the library is not installed."""
+        """Raises ConfigError when the library is not installed, or the certificates for https cannot be loaded."""
         load_library()
         assert config.jwks_url is not None, "unsigned tokens need no keys"
-        keys = self._sets.get(config.jwks_url)
+        source = (config.jwks_url, config.jwks_tls)
+        keys = self._sets.get(source)
         if keys is None:
-            keys = self._sets[config.jwks_url] = KeySet(config, self._files, self._loop, self._is_asked.set)
+            keys = self._sets[source] = KeySet(config, self._files, self._loop, self._is_asked.set)
             self._is_asked.set()
         return token_verifier(config, keys.keys, keys.expedite, self._wall_clock_ms)
 
@@ -82,6 +86,8 @@ class KeySet:
         self._url = config.jwks_url or ""
         parts = urlsplit(self._url)
         self._path = unquote(parts.path) if parts.scheme == "file" else None
+        tls = {} if config.jwks_tls is None else {self._url: config.jwks_tls}
+        self._tls = TlsContexts(tls, files, loop)
         self._files = files
         self._loop = loop
         self._on_asked = on_asked
@@ -130,7 +136,8 @@ class KeySet:
     async def _read(self) -> bytes:
         if self._path is not None:
             return await self._loop.run_in_executor(None, self._read_file, self._path)
-        return await _get(self._url)
+        await self._tls.refresh()
+        return await _get(self._url, self._tls.client(self._url)())
 
     def _read_file(self, path: str) -> bytes:
         text = self._files.read(path)
@@ -139,14 +146,14 @@ class KeySet:
         return text
 
 
-async def _get(url: str) -> bytes:
+async def _get(url: str, tls: ssl.SSLContext | None) -> bytes:
     # A node without such a listener does not load it.
     import aiohttp
 
     try:
         async with (
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S)) as session,
-            session.get(url, allow_redirects=False) as response,
+            session.get(url, allow_redirects=False, ssl=True if tls is None else tls) as response,
         ):
             if response.status != 200:
                 raise ValueError(f"HTTP status {response.status}")

@@ -65,6 +65,21 @@ def test_tokens_are_checked_as_the_listener_is_told() -> None:
     assert (bearer.sub_claim, bearer.scope_claim, bearer.skew_ms) == ("client", "scope", 30_000)
 
 
+def test_options_of_the_login_module_say_whom_to_trust_over_https() -> None:
+    told = {
+        **BEARER,
+        "sasl.oauthbearer.jwks.endpoint.url": "https://issuer/keys",
+        BEARER_JAAS: f'{BEARER_MODULE} required ssl.truststore.type="PEM" ssl.truststore.location="/ca.pem";',
+    }
+    bearer = load(told).sasl["SASL_PLAINTEXT"].mechanisms["OAUTHBEARER"].bearer
+    assert bearer is not None
+    assert bearer.jwks_tls is not None
+    assert bearer.jwks_tls.truststore_location == "/ca.pem"
+    of_java = {BEARER_JAAS: f'{BEARER_MODULE} required ssl.truststore.location="/ca.jks";'}
+    with pytest.raises(ConfigError, match="The options of OAUTHBEARER of listener SASL_PLAINTEXT: ssl.truststore.type"):
+        load(told | of_java)
+
+
 @pytest.mark.parametrize(
     "told",
     [

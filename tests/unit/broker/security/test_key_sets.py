@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
+from certificates import Authority
 from tokens import NOW_S, jwk, key_set, rsa_key, token
 from waiting import loop_until
 
 from penstock.broker.configuration.bearer_config import BearerConfig
+from penstock.broker.configuration.tls_config import TlsConfig, read_tls
 from penstock.broker.security.key_sets import KEY_SET_BYTES_MAX, KeySets
 from penstock.broker.security.rules.bearer import TokenRefused
 from penstock.protocol.errors import ConfigError
@@ -18,7 +22,7 @@ from penstock.storage.disk.memory_files import MemoryFiles
 FIRST, SECOND = key_set(jwk(rsa_key(), "one")), key_set(jwk(rsa_key(1), "two"))
 
 
-def config(url: str) -> BearerConfig:
+def config(url: str, tls: TlsConfig | None = None) -> BearerConfig:
     return BearerConfig(
         jwks_url=url,
         refresh_ms=3_600_000,
@@ -29,6 +33,7 @@ def config(url: str) -> BearerConfig:
         scope_claim="scope",
         sub_claim="sub",
         skew_ms=0,
+        jwks_tls=tls,
     )
 
 
@@ -49,14 +54,16 @@ class Provider:
         writer.close()
 
 
-def run(scenario: Callable[[KeySets, MemoryFiles, Provider, str], Awaitable[None]]) -> None:
+def run(
+    scenario: Callable[[KeySets, MemoryFiles, Provider, str], Awaitable[None]], tls: ssl.SSLContext | None = None
+) -> None:
     async def main() -> None:
         files, provider = MemoryFiles(), Provider()
-        server = await asyncio.start_server(provider.serve, "127.0.0.1", 0)
+        server = await asyncio.start_server(provider.serve, "127.0.0.1", 0, ssl=tls)
         sets = KeySets(files, asyncio.get_running_loop(), lambda: 1000 * NOW_S)
         async with server, asyncio.timeout(30):
             port = server.sockets[0].getsockname()[1]
-            await scenario(sets, files, provider, f"http://127.0.0.1:{port}/keys")
+            await scenario(sets, files, provider, f"http{'s' if tls else ''}://127.0.0.1:{port}/keys")
 
     asyncio.run(main())
 
@@ -144,3 +151,24 @@ def test_a_provider_that_fails_is_asked_again_and_its_keys_stay(body: bytes) -> 
         assert is_taken()
 
     run(scenario)
+
+
+def test_a_provider_is_asked_by_https_only_if_the_truststore_vouches_for_it(tmp_path: Path) -> None:
+    authority, other = Authority(), Authority()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    (tmp_path / "provider.pem").write_text(authority.issue("127.0.0.1"))
+    context.load_cert_chain(tmp_path / "provider.pem")
+    store = {"ssl.truststore.type": "PEM", "ssl.truststore.location": "/trusted.pem"}
+
+    async def scenario(sets: KeySets, files: MemoryFiles, provider: Provider, url: str) -> None:
+        files.write("/trusted.pem", other.certificate.encode())
+        verify = sets.verifier(config(url, read_tls(store, "CLIENTS")))
+        await sets.load()
+        with pytest.raises(TokenRefused):
+            verify(token(rsa_key()))
+        assert provider.request_count == 0
+        files.write("/trusted.pem", authority.certificate.encode())
+        await sets.load_again()
+        assert verify(token(rsa_key())).name == "alice"
+
+    run(scenario, context)
