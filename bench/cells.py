@@ -34,12 +34,14 @@ from .workloads.quorum_quiet import quorum_quiet
 from .workloads.quorum_topic import quorum_topic
 from .workloads.quotas import quotas_settle, quotas_users
 from .workloads.replicated_partitions import replicated_partitions
+from .workloads.sasl import SCRAM, sasl
 from .workloads.scraping import scraping
 from .workloads.single import single
 from .workloads.startup import startup
 from .workloads.stream import stream
 from .workloads.testing import testing
 from .workloads.tiny import tiny
+from .workloads.tls import tls
 from .workloads.topic import topic
 from .workloads.transactions import transactions
 
@@ -83,7 +85,8 @@ class Cell:
     is_extra: bool = False
     """Whether it is measured only when its name is given in full: it takes minutes."""
     is_particular: bool = False
-    """Whether it is measured only when its name, or what it is below, is given: nothing is there to compare it with."""
+    """Whether it is measured only when its name, or what it is below, is given: nothing is there to compare it with,
+    or it starts a node of its own for a part of what a node does."""
 
     def is_possible(self, target: Target) -> bool:
         """Whether it can be measured on this target."""
@@ -245,6 +248,19 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
             needs_node=True,
             is_extra=True,
         ),
+        *(
+            _tls(name, size, size_bytes, records // part, warm_up_records=records)
+            for name, size, size_bytes, records in (
+                ("10kB", "10 kB", 10_000, 80_000),
+                ("1KiB", "1 KiB", 1024, 400_000),
+                ("100B", "100 B", 100, 1_000_000),
+            )
+        ),
+        *(
+            _sasl(mechanism, 4_000 // part, is_tls=is_tls, warm_up_connections=4_000)
+            for is_tls in (False, True)
+            for mechanism in ("PLAIN", SCRAM)
+        ),
         *(_replicated_partitions(count) for count in (200, 500, 1000, 2000)),
         _failover("defaults", "at their defaults", DEFAULTS, 20 // part),
         _failover("quick", "with quick timeouts", QUICK_TIMEOUTS, 20 // part),
@@ -338,6 +354,33 @@ def _http_crowd(name: str, seconds: int) -> Cell:
 
 def _http(name: str, title: str, run: Callable[[Target], Values]) -> Cell:
     return Cell(name=name, title=title, run=run, needs_node=True, needs_http=True, is_particular=True)
+
+
+def _tls(name: str, size: str, size_bytes: int, records: int, *, warm_up_records: int) -> Cell:
+    return Cell(
+        name=f"tls/{name}",
+        title=f"{size}, 1 partition, with TLS and without",
+        run=lambda target: tls(target, size_bytes=size_bytes, records=records, warm_up_records=warm_up_records),
+        needs_node=True,
+        is_particular=True,
+    )
+
+
+def _sasl(mechanism: str, connections: int, *, is_tls: bool, warm_up_connections: int) -> Cell:
+    how = f"{mechanism}{' inside TLS' if is_tls else ''}"
+    return Cell(
+        name=f"sasl/{'tls' if is_tls else 'plaintext'}/{mechanism}",
+        title=f"new connections with SASL: {how}",
+        run=lambda target: sasl(
+            target,
+            mechanism=mechanism,
+            connections=connections,
+            warm_up_connections=warm_up_connections,
+            is_tls=is_tls,
+        ),
+        needs_node=True,
+        is_particular=True,
+    )
 
 
 def _partitions(count: int, *, is_written: bool = False) -> Cell:

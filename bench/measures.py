@@ -46,11 +46,12 @@ def _quantiles(name: str, title: str) -> tuple[Measure, ...]:
     )
 
 
-def _throughput(verb: str) -> tuple[Measure, ...]:
+def _throughput(verb: str, title: str = "") -> tuple[Measure, ...]:
+    title = title or verb
     return (
-        Measure(name=f"{verb}_records_per_s", title=f"{verb}: records", unit="1/s", is_more_better=True),
-        Measure(name=f"{verb}_broker_cpu_s_per_gb", title=f"{verb}: broker CPU", unit="s/GB"),
-        Measure(name=f"{verb}_client_cpu_s_per_gb", title=f"{verb}: client CPU", unit="s/GB", is_compared=False),
+        Measure(name=f"{verb}_records_per_s", title=f"{title}: records", unit="1/s", is_more_better=True),
+        Measure(name=f"{verb}_broker_cpu_s_per_gb", title=f"{title}: broker CPU", unit="s/GB"),
+        Measure(name=f"{verb}_client_cpu_s_per_gb", title=f"{title}: client CPU", unit="s/GB", is_compared=False),
     )
 
 
@@ -214,6 +215,15 @@ MEASURES: Final[Sequence[Measure]] = (
     Measure(name="quota_users_without_cpu_us", title="a thousand clients without quotas: CPU a request", unit="µs"),
     Measure(name="quota_users_with_cpu_us", title="a thousand clients with quotas: CPU a request", unit="µs"),
     Measure(name="quota_users_cpu_ratio", title="the ratio of both", unit="×"),
+    *(
+        measure
+        for listener in ("tls", "plain")
+        for verb in ("produce", "consume")
+        for measure in _throughput(f"{listener}_{verb}", f"{listener}: {verb}")
+    ),
+    Measure(name="connects_per_s", title="connections that proved themselves", unit="1/s", is_more_better=True),
+    Measure(name="connect_broker_cpu_ms", title="broker CPU of each", unit="ms"),
+    Measure(name="connect_client_cpu_ms", title="client CPU of each", unit="ms", is_compared=False),
     Measure(name="loaded_mib", title="resident memory, loaded", unit="MiB"),
 )
 """What tables show, in this order; other values are kept in the results only."""
@@ -237,6 +247,8 @@ GOALS: Final[Sequence[Goal]] = (
     Goal(cells="quotas/settle", measure="quota_others_acknowledged_p99_ratio", at_most=1.2, is_ratio=False),
     Goal(cells="quotas/settle", measure="quota_others_end_to_end_p99_ratio", at_most=1.2, is_ratio=False),
     Goal(cells="quotas/users", measure="quota_users_cpu_ratio", at_most=1.05, is_ratio=False),
+    *(Goal(cells="tls/*", measure=f"tls_{verb}_broker_cpu_s_per_gb", at_most=1.0) for verb in ("produce", "consume")),
+    Goal(cells="sasl/*", measure="connects_per_s", at_least=1.0),
     *(Goal(cells=cells.format("1KiB"), measure="produce_records_per_s", at_least=1.2) for cells in _STREAMS),
     *(Goal(cells=cells.format("100B"), measure="produce_records_per_s", at_least=1.5) for cells in _STREAMS),
     *(Goal(cells=cells.format("1KiB"), measure="produce_broker_cpu_s_per_gb", at_most=0.5) for cells in _STREAMS),

@@ -36,6 +36,15 @@ FreshCluster = Callable[[Mapping[str, str]], AbstractContextManager[Cluster]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """Another way into a cluster than its plain listener."""
+
+    bootstrap: str
+    client: Mapping[str, str]
+    """Properties that librdkafka needs for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """A cluster that runs."""
 

@@ -15,7 +15,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from ...client.client_log import SILENT_LOGGER
 from ..payloads import POOL_SIZE, values
-from ..target import Target
+from ..target import Listener, Target
 from ..topics import new_topic, stored_records
 from ..usage import Usage, measured
 
@@ -33,16 +33,19 @@ _GB: Final = 1e9
 
 
 def stream(
-    target: Target, *, size_bytes: int, batching: str, partitions: int, records: int
+    target: Target, *, size_bytes: int, batching: str, partitions: int, records: int, through: Listener | None = None
 ) -> Mapping[str, float | None]:
-    """Produce and consume `records` records."""
+    """Produce and consume `records` records, through the plain listener or another one."""
+    client = {"bootstrap.servers": target.bootstrap}
+    if through is not None:
+        client = {"bootstrap.servers": through.bootstrap, **through.client}
     with new_topic(target, partitions) as topic:
         with measured(target.pids) as sending:
-            _produce(target, topic, size_bytes, partitions, records, BATCHING[batching])
+            _produce(target, topic, size_bytes, partitions, records, {**client, **BATCHING[batching]})
         stored = stored_records(target, topic, partitions)
         if stored != records:
             raise click.ClickException(f"{target.name}: of {records} acknowledged records {stored} are there.")
-        consumer = _consumer(target)
+        consumer = _consumer(client)
         try:
             with measured(target.pids) as reading:
                 _consume(target, consumer, topic, partitions, records)
@@ -72,7 +75,6 @@ def _produce(
 ) -> None:
     producer = Producer(
         {
-            "bootstrap.servers": target.bootstrap,
             "acks": "all",
             "delivery.report.only.error": True,
             **settings,
@@ -101,10 +103,10 @@ def _produce(
         raise click.ClickException(f"{target.name}: records were not acknowledged: {failures[:1] or 'time is over'}.")
 
 
-def _consumer(target: Target) -> Consumer:
+def _consumer(client: Mapping[str, str]) -> Consumer:
     return Consumer(
         {
-            "bootstrap.servers": target.bootstrap,
+            **client,
             "group.id": "penstock-bench",
             "enable.auto.commit": False,
             "queued.min.messages": 1_000_000,
@@ -118,7 +120,7 @@ def _consume(target: Target, consumer: Consumer, topic: str, partitions: int, re
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
     received = 0
     while received < records:
-        messages = consumer.consume(_CHUNK, _READ_TIMEOUT_S)
+        messages = consumer.consume(min(_CHUNK, records - received), _READ_TIMEOUT_S)
         if not messages:
             raise click.ClickException(f"{target.name}: reading stopped at {received} of {records} records.")
         # An error instead of a record is rare enough to be looked for in the first one only.
