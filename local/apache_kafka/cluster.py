@@ -40,6 +40,7 @@ class KafkaCluster:
         first_port: int = 0,
         properties: Mapping[str, str] | None = None,
         properties_of: Callable[[LocalNode], Mapping[str, str]] | None = None,
+        rewire: Callable[[LocalNode, Mapping[str, str]], Mapping[str, str]] = lambda _node, told: told,
         heap_mib: int = 1024,
         options: Sequence[str] = SERVER_OPTIONS,
         log_level: str = "WARN",
@@ -47,7 +48,7 @@ class KafkaCluster:
         """Nothing is started yet. Brokers listen on `first_port` and the ports after it; 0 takes free ports.
 
         `properties` are broker properties for all nodes, `properties_of` one of them what else it is started with; they
-        win over what is said here.
+        win over what is said here. `rewire` is given all that a node is told, and returns what it is told instead.
         """
         self._jars = jars
         self.folder = folder.resolve()
@@ -56,6 +57,7 @@ class KafkaCluster:
         self._controller_ports = [find_free(generator) for _ in ports]
         self._properties = dict(properties or {})
         self._properties_of = properties_of or (lambda _node: {})
+        self._rewire = rewire
         command = jars.command("kafka.Kafka", heap_mib=heap_mib, options=options, log_level=log_level)
         self.nodes = {
             node_id: LocalNode(
@@ -101,7 +103,7 @@ class KafkaCluster:
         for node, controller_port in zip(self.nodes.values(), self._controller_ports, strict=True):
             check_free(node.port)
             check_free(controller_port)
-            node.write_properties(self._settings(node, controller_port))
+            node.write_properties(self._rewire(node, self._settings(node, controller_port)))
             format_node(self._jars, node)
 
     def stop(self, *, timeout_s: float = STOP_TIMEOUT_S) -> None:

@@ -25,6 +25,7 @@ MAIN_CLASSES = {
     "console-share-consumer": "org.apache.kafka.tools.consumer.ConsoleShareConsumer",
     "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+    "delegation-tokens": "org.apache.kafka.tools.DelegationTokenCommand",
     "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
     "dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "e2e-latency": "org.apache.kafka.tools.EndToEndLatency",

@@ -36,6 +36,7 @@ SAMPLES: Final[Mapping[str, frozenset[str] | None]] = {
             "clients.producer.ProducerFailureHandlingTest.testTooLargeRecordWithAckOne(ClusterInstance)[1]",
             "clients.producer.ProducerFailureHandlingTest.testTooLargeRecordWithAckZero(ClusterInstance)[1]",
             "clients.producer.ProducerIntegrationTest.testTransactionWithSendOffset(ClusterInstance)[1]",
+            "clients.security.GroupAuthorizerIntegrationTest.testAuthorizedProduceAndConsumeWithClassic(ClusterInstance)[1]",
         }
     ),
     "kafka-python": EVERYTHING,
@@ -74,6 +75,7 @@ SAMPLES: Final[Mapping[str, frozenset[str] | None]] = {
             "0132_strategy_ordering",
         }
     ),
+    "librdkafka-sasl": frozenset({"0012_produce_consume", "0101_fetch_from_follower", "0135_sasl_credentials"}),
 }
 
 

@@ -19,6 +19,7 @@ from penstock.local.cluster import LocalCluster
 from penstock.local.local_node import LocalNode
 
 from .expectations import Expectations
+from .secure_listener import SecureListener
 from .server_properties import REPLICATION_FACTORS
 
 _HEAP_MIB_ALONE: Final = 1024
@@ -68,10 +69,18 @@ class Run:
     """Whether a suite that keeps more of Apache Kafka's answers than how its tests end is to write that anew."""
 
     @contextmanager
-    def broker(self, properties: Mapping[str, str], *, node_count: int = 1, folder: str = "cluster") -> Iterator[str]:
+    def broker(
+        self,
+        properties: Mapping[str, str],
+        *,
+        node_count: int = 1,
+        folder: str = "cluster",
+        secure: SecureListener | None = None,
+    ) -> Iterator[str]:
         """The bootstrap address of the brokers under test: a fresh cluster with these properties, or what was given.
 
-        Each node is in a rack of its own; internal topics have as many replicas as there are nodes.
+        Each node is in a rack of its own; internal topics have as many replicas as there are nodes. `secure` is one
+        more listener of a cluster that is started here.
         """
         if self.bootstrap is not None:
             yield self.bootstrap
@@ -79,6 +88,7 @@ class Run:
         told = {**properties, **dict.fromkeys(REPLICATION_FACTORS, str(node_count))}
         # Some suites know the broker by its id, which is 0 where they come from.
         cluster: LocalCluster | KafkaCluster
+        rewire = _as_told if secure is None else secure.rewire
         if self.on_apache_kafka:
             cluster = KafkaCluster(
                 install(),
@@ -87,6 +97,7 @@ class Run:
                 first_node_id=0,
                 properties=told,
                 properties_of=_own_properties,
+                rewire=rewire,
                 heap_mib=_HEAP_MIB_ALONE if node_count == 1 else _HEAP_MIB,
             )
         else:
@@ -96,8 +107,11 @@ class Run:
                 first_node_id=0,
                 properties=told,
                 properties_of=_own_properties,
+                rewire=rewire,
             )
         with cluster:
+            if secure is not None:
+                secure.add_users(cluster.bootstrap)
             yield cluster.bootstrap
 
     @contextmanager
@@ -130,6 +144,10 @@ class Run:
                 Node(id=node.id, bootstrap=node.address, controller=address, process=node)
                 for node, address in addresses
             )
+
+
+def _as_told(_node: LocalNode, told: Mapping[str, str]) -> Mapping[str, str]:
+    return told
 
 
 def _advertised(node: LocalNode) -> Mapping[str, str]:

@@ -6,13 +6,14 @@ from .java_tools.cluster_suite import JavaToolsClusterSuite
 from .java_tools.suite import JavaToolsSuite
 from .kafka_integration.suite import KafkaIntegrationSuite
 from .kafka_python import KafkaPythonSuite
-from .librdkafka.suite import LibrdkafkaSuite
+from .librdkafka.suite import LibrdkafkaSaslSuite, LibrdkafkaSuite
 from .suite import Suite
 from .tool_output.suite import ToolOutputSuite
 
 SUITES: tuple[Suite, ...] = (
     KafkaPythonSuite(),
     LibrdkafkaSuite(),
+    LibrdkafkaSaslSuite(),
     JavaToolsSuite(),
     JavaToolsClusterSuite(),
     ToolOutputSuite(),

@@ -16,6 +16,7 @@ from penstock.local.apache_kafka.jars import JarsUnavailableError, install
 from penstock.local.apache_kafka.tools import write_scripts
 
 from ..programs import run_program
+from ..secure_listener import SecureListener
 from ..server_properties import PROPERTIES
 from ..suite import Result, Run, SuiteUnavailableError
 from .output import listed_tests, read_result
@@ -32,6 +33,10 @@ NOT_YET_JOBS_FACTOR: Final = 4
 # Tests whose own user the ACLs that they make must bind, and that need a cluster of their own for it.
 BOUND: Final = frozenset({"0109_auto_create_topics", "0115_producer_auth", "0119_consumer_auth"})
 BINDING: Final = {"super.users": "User:another"}
+# Tests that make ACLs of the whole cluster for their own user, which other tests would meet.
+SECURE_ALONE: Final = BOUND | {"0081_admin"}
+# What the quick mode leaves out of them is all that they are about.
+WHOLE: Final = frozenset({"0142"})
 
 
 class LibrdkafkaSuite:
@@ -40,11 +45,7 @@ class LibrdkafkaSuite:
     name = "librdkafka"
 
     def run(self, run: Run) -> Iterator[Result]:
-        tests = built_sources() / "tests"
-        try:
-            scripts = write_scripts(install(), run.work / "kafka")
-        except JarsUnavailableError as missing:
-            raise SuiteUnavailableError(f"some of librdkafka's tests call Apache Kafka's tools: {missing}") from missing
+        tests, scripts = built_sources() / "tests", _scripts(run)
         wanted = [test for test in listed_tests((tests / "test.c").read_text()) if run.wants(test)]
         not_yet = [test for test in wanted if test in run.expectations.not_yet]
         with run.broker(PROPERTIES, node_count=NODE_COUNT) as bootstrap:
@@ -59,15 +60,47 @@ class LibrdkafkaSuite:
                 yield from _Process(tests, run, bootstrap, scripts).run_all(bound, run.jobs)
 
 
+class LibrdkafkaSaslSuite:
+    """The same tests as a user who proves himself by SCRAM, over TLS, and does so anew every ten seconds.
+
+    He is no super user: the ACLs that tests make bind him. Apache Kafka's tools, which tests call without a word of
+    passwords, go through a listener that asks for none.
+    """
+
+    name = "librdkafka-sasl"
+
+    def run(self, run: Run) -> Iterator[Result]:
+        if run.bootstrap is not None:
+            raise SuiteUnavailableError("it needs a listener and users of its own, and starts the cluster itself")
+        tests, scripts = built_sources() / "tests", _scripts(run)
+        names = [test for test in listed_tests((tests / "test.c").read_text()) if "." not in test and run.wants(test)]
+        secure = SecureListener(run.work / "tls")
+        with run.broker(PROPERTIES, node_count=NODE_COUNT, secure=secure) as bootstrap:
+            process = _Process(tests, run, bootstrap, scripts, secure)
+            yield from process.run_all([name for name in names if name not in SECURE_ALONE], run.jobs)
+            yield from process.run_all([name for name in names if name in SECURE_ALONE], 1)
+
+
+def _scripts(run: Run) -> Path:
+    try:
+        return write_scripts(install(), run.work / "kafka")
+    except JarsUnavailableError as missing:
+        raise SuiteUnavailableError(f"some of librdkafka's tests call Apache Kafka's tools: {missing}") from missing
+
+
 class _Process:
     """Runs the test program, once for each number."""
 
-    def __init__(self, tests: Path, run: Run, bootstrap: str, scripts: Path) -> None:
+    def __init__(
+        self, tests: Path, run: Run, bootstrap: str, scripts: Path, secure: SecureListener | None = None
+    ) -> None:
         self._tests = tests
         self._run = run
         self._config = run.work / "test.conf"
         self._config.write_text(
-            f"bootstrap.servers={bootstrap}\ntest.topic.random=true\ntest.timeout.multiplier={TIMEOUT_MULTIPLIER}\n"
+            f"bootstrap.servers={bootstrap if secure is None else secure.bootstrap}\n"
+            f"test.topic.random=true\ntest.timeout.multiplier={TIMEOUT_MULTIPLIER}\n"
+            + ("" if secure is None else secure.librdkafka_properties())
         )
         self._environment = {
             "RDKAFKA_TEST_CONF": str(self._config),
@@ -93,7 +126,7 @@ class _Process:
         started_s = monotonic_s()
         status = run_program(
             # One test at a time, none of those that need no broker, quick mode.
-            ["./test-runner", "-p1", "-L", "-Q"],
+            ["./test-runner", "-p1", "-L", *(() if number in WHOLE else ("-Q",))],
             log=log,
             timeout_s=limit_s,
             folder=self._tests,
