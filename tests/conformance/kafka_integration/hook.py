@@ -4,7 +4,8 @@ A line of standard input is one JSON object, and each is answered by one on stan
 
     {"up": {"brokers": 3, "disks": 1, "protocol": "PLAINTEXT", "properties": {…}, "broker_properties": {"0": {…}},
             "features": {"transaction.version": 2}}}
-                   → {"bootstrap": "127.0.0.1:20000", "log_dirs": ["…"]}, once all brokers serve clients
+                   → {"bootstrap": "127.0.0.1:20000", "brokers_own": "127.0.0.1:20001", "log_dirs": ["…"]}, once all
+                     brokers serve clients; `brokers_own` is a listener of theirs, or the same
     {"stop": 0}    → {}
     {"start": 0}   → {}
     {"down": true} → {}
@@ -36,13 +37,13 @@ from kio.static.primitive import i8, i16
 
 from penstock.client.connection import connect
 from penstock.local.errors import ClusterError
-from penstock.local.local_node import HOST, LocalNode, environment_without_properties
+from penstock.local.local_node import HOST, START_COMMAND, LocalNode, environment_without_properties
 from penstock.local.ports import find_free
 from penstock.local.readiness import wait_ready
 
 LISTENER: Final = "EXTERNAL"
-# Of the brokers alone, where clients must say who they are.
-INTERNAL: Final = "INTERNAL"
+# Of the brokers alone, where it matters who a client is.
+INTERNAL: Final = "BROKER"
 CONTROLLER: Final = "CONTROLLER"
 WITHOUT_USERS: Final = "PLAINTEXT"
 # The users of Apache Kafka's own test clusters with SASL, and what these clusters are started with.
@@ -59,6 +60,9 @@ SASL: Final = {
         + ";"
     ),
 }
+# A class of one test that says who clients are, by their listener. `group_principals` does the same.
+PRINCIPAL_BUILDER: Final = "principal.builder.class"
+GROUP_PRINCIPALS: Final = (sys.executable, "-P", "-m", "conformance.kafka_integration.group_principals")
 CLUSTER_ID: Final = "c0nf0rmanceC1usterIdAA"
 # What tests that set properties of the controller call it.
 CONTROLLER_ID: Final = 3000
@@ -97,15 +101,17 @@ class FreshClusters:
         self._controller: LocalNode | None = None
         # Where clients must say who they are, by broker.
         self._client_ports: dict[int, int] = {}
+        self._has_groups = False
 
     def up(self, request: Request) -> Answer:
         """Raises ClusterError when a node does not come up, with nothing left running."""
         self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
+        self._has_groups = PRINCIPAL_BUILDER in request["properties"]
         for node_id in range(min(int(request["brokers"]), MAX_BROKERS)):
             self._brokers[node_id] = self._new_node(node_id)
         brokers = tuple(self._brokers.values())
-        if request["protocol"] != WITHOUT_USERS:
+        if request["protocol"] != WITHOUT_USERS or self._has_groups:
             self._client_ports = {broker.id: find_free(self._generator) for broker in brokers}
         if len(brokers) > 1:
             self._controller = self._new_node(CONTROLLER_ID)
@@ -120,6 +126,7 @@ class FreshClusters:
             raise
         return {
             "bootstrap": ",".join(f"{HOST}:{self._client_ports.get(broker.id, broker.port)}" for broker in brokers),
+            "brokers_own": ",".join(broker.address for broker in brokers),
             "log_dirs": [self.log_directories(broker, request) for broker in brokers],
         }
 
@@ -148,7 +155,9 @@ class FreshClusters:
 
     def new_node(self, node_id: int, port: int, data: Path) -> LocalNode:
         """A node that is not started yet."""
-        return LocalNode(id=node_id, port=port, data=data, environment=environment_without_properties(os.environ))
+        command = GROUP_PRINCIPALS if self._has_groups else START_COMMAND
+        environment = environment_without_properties(os.environ)
+        return LocalNode(id=node_id, port=port, data=data, environment=environment, command=command)
 
     def settings(self, node: LocalNode, request: Request) -> dict[str, str]:
         """What a broker is started with: the defaults, what the test asks for all brokers, and for this one."""
@@ -168,10 +177,10 @@ class FreshClusters:
             "listeners": self.listeners(node),
             "listener.security.protocol.map": self.protocols(request),
             "inter.broker.listener.name": INTERNAL if self._client_ports else LISTENER,
-            **(SASL if self._client_ports else {}),
+            **self.sasl_settings(request),
             "log.dirs": self.log_directories(node, request),
             **DEFAULTS,
-            **_asked(given),
+            **self.without_classes(_asked(given)),
             **factors,
             **self.quorum_settings(node),
         }
@@ -181,11 +190,20 @@ class FreshClusters:
         return {
             "listeners": f"{CONTROLLER}://{HOST}:{node.port}",
             "listener.security.protocol.map": self.protocols(request),
-            **(SASL if self._client_ports else {}),
+            **self.sasl_settings(request),
             **CONTROLLER_DEFAULTS,
-            **_asked({**request["properties"], **request["broker_properties"].get(str(CONTROLLER_ID), {})}),
+            **self.without_classes(
+                _asked({**request["properties"], **request["broker_properties"].get(str(CONTROLLER_ID), {})})
+            ),
             **self.quorum_settings(node),
         }
+
+    def without_classes(self, asked: Mapping[str, str]) -> Mapping[str, str]:
+        """The properties but for those that name a class of the tests, for which there is something else here."""
+        return {key: value for key, value in asked.items() if key != PRINCIPAL_BUILDER}
+
+    def sasl_settings(self, request: Request) -> Mapping[str, str]:
+        return SASL if request["protocol"] != WITHOUT_USERS else {}
 
     def listeners(self, node: LocalNode) -> str:
         """Of a broker. The first is what tells when it is ready."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,8 @@ from penstock.local.apache_kafka.jars import SHORT_RUN_OPTIONS, install
 from penstock.local.local_node import HOST, LocalNode
 from penstock.local.ports import find_free
 
-from .hook import CONTROLLER, Answer, FreshClusters, Request, serve
+from .hook import CONTROLLER, PRINCIPAL_BUILDER, Answer, FreshClusters, Request, serve
+from .java_tests import POM
 
 HEAP_MIB: Final = 512
 
@@ -23,12 +25,21 @@ class KafkaClusters(FreshClusters):
         super().__init__(folder)
         self._jars = install()
 
+    def up(self, request: Request) -> Answer:
+        # A class that is named by a test is with the tests.
+        named = PRINCIPAL_BUILDER in request["properties"]
+        self._jars = install(POM, name="kafka-integration-tests") if named else install()
+        return super().up(request)
+
     def new_node(self, node_id: int, port: int, data: Path) -> LocalNode:
         command = self._jars.command("kafka.Kafka", heap_mib=HEAP_MIB, options=SHORT_RUN_OPTIONS, log_level="ERROR")
         return LocalNode(id=node_id, port=port, data=data, environment={}, command=tuple(command))
 
     def settings(self, node: LocalNode, request: Request) -> dict[str, str]:
         return {"controlled.shutdown.enable": "false", **super().settings(node, request)}
+
+    def without_classes(self, asked: Mapping[str, str]) -> Mapping[str, str]:
+        return asked
 
     def quorum_settings(self, node: LocalNode) -> dict[str, str]:
         if self._controller is not None:

@@ -21,6 +21,8 @@ import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.test.ClusterInstance;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
+import org.apache.kafka.common.security.auth.SecurityProtocol;
+import org.apache.kafka.common.security.token.delegation.TokenInformation;
 import org.apache.kafka.server.authorizer.Authorizer;
 import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.server.fault.FaultHandlerException;
@@ -80,10 +82,19 @@ public class OutsideCluster implements ClusterInstance {
             "features", features(),
             "properties", config.serverProperties(),
             "broker_properties", config.perServerOverrideProperties()));
-        bootstrap = answer.get("bootstrap").asText();
-        logDirectories = answer.get("log_dirs");
-        size = bootstrap.split(",").length;
-        admin = Admin.create(setClientSaslConfig(Map.of(CommonClientConfigs.BOOTSTRAP_SERVERS_CONFIG, bootstrap)));
+        String clients = answer.get("bootstrap").asText();
+        // Without users the brokers' own listener is where everything is allowed.
+        String ours = config.brokerSecurityProtocol() == SecurityProtocol.PLAINTEXT ? answer.get("brokers_own").asText() : clients;
+        serve(clients, answer.get("log_dirs"), Admin.create(setClientSaslConfig(Map.of(CommonClientConfigs.BOOTSTRAP_SERVERS_CONFIG, ours))));
+    }
+
+    /** The cluster is there. */
+    void serve(String bootstrap, JsonNode logDirectories, Admin admin) {
+        this.bootstrap = bootstrap;
+        this.logDirectories = logDirectories;
+        this.size = bootstrap.split(",").length;
+        this.admin = admin;
+        this.stopped = false;
     }
 
     @Override
@@ -183,7 +194,7 @@ public class OutsideCluster implements ClusterInstance {
 
     @Override
     public List<Authorizer> authorizers() {
-        throw inside("authorizers()");
+        return List.of(Stubs.authorizer(this));
     }
 
     @Override
@@ -245,7 +256,7 @@ public class OutsideCluster implements ClusterInstance {
     @Override
     public void waitAcls(AclBindingFilter filter, Collection<AccessControlEntry> entries) {
         Set<AccessControlEntry> wanted = new HashSet<>(entries);
-        waitFor(() -> ask(a -> a.describeAcls(filter).values().get()).stream()
+        waitFor(() -> acls(filter).stream()
             .map(AclBinding::entry).collect(Collectors.toSet()).equals(wanted), "the ACLs of " + filter + " are " + entries);
     }
 
@@ -304,6 +315,38 @@ public class OutsideCluster implements ClusterInstance {
             levels.put(MetadataVersion.FEATURE_NAME, config.metadataVersion().featureLevel());
         config.features().forEach((feature, level) -> levels.put(feature.featureName(), level));
         return levels;
+    }
+
+    /** Whether tests may ask for what decides about ACLs. */
+    boolean hasAuthorizer() {
+        return config.serverProperties().containsKey("authorizer.class.name");
+    }
+
+    Collection<AclBinding> acls(AclBindingFilter filter) {
+        return ask(a -> a.describeAcls(filter).values().get());
+    }
+
+    void createAcls(Collection<AclBinding> wanted) {
+        ask(a -> a.createAcls(wanted).all().get());
+    }
+
+    Collection<AclBinding> deleteAcls(Collection<AclBindingFilter> unwanted) {
+        return ask(a -> a.deleteAcls(unwanted).all().get());
+    }
+
+    Collection<TokenInformation> tokens() {
+        return ask(a -> a.describeDelegationToken().delegationTokens().get()).stream()
+            .map(token -> token.tokenInfo()).collect(Collectors.toList());
+    }
+
+    /** By which a user can prove himself. */
+    Set<String> scramMechanisms(String user) {
+        try {
+            return ask(a -> a.describeUserScramCredentials(List.of(user)).description(user).get()).credentialInfos().stream()
+                .map(info -> info.mechanism().mechanismName()).collect(Collectors.toSet());
+        } catch (IllegalStateException e) {
+            return Set.of();
+        }
     }
 
     private <T> T ask(Question<T> question) {

@@ -9,10 +9,16 @@ import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartitionInfo;
 import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.acl.AclBinding;
+import org.apache.kafka.common.acl.AclBindingFilter;
+import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.controller.Controller;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
 import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.MetadataCache;
+import org.apache.kafka.server.authorizer.AclCreateResult;
+import org.apache.kafka.server.authorizer.AclDeleteResult;
+import org.apache.kafka.server.authorizer.Authorizer;
 import org.mockito.Mockito;
 import org.mockito.invocation.InvocationOnMock;
 import org.mockito.stubbing.Answer;
@@ -42,6 +48,27 @@ final class Stubs {
     private Stubs() { }
 
     static Map<Integer, KafkaBroker> brokers(OutsideCluster cluster) {
+        Map<Integer, KafkaBroker> brokers = new TreeMap<>();
+        for (int broker = 0; broker < cluster.size(); broker++) {
+            int id = broker;
+            KafkaConfig config = config(cluster, id);
+            brokers.put(id, broker(KafkaBroker.class, cluster, id, Map.of(
+                "config", call -> config,
+                "boundPort", call -> cluster.port(id),
+                "shutdown", call -> {
+                    cluster.shutdownBroker(id);
+                    return null;
+                },
+                "startup", call -> {
+                    cluster.startBroker(id);
+                    return null;
+                })));
+        }
+        return brokers;
+    }
+
+    /** A broker of which `more` is known than what the admin interface says. */
+    static <T extends KafkaBroker> T broker(Class<T> type, OutsideCluster cluster, int id, Map<String, Answer<Object>> more) {
         MetadataCache cache = stub(MetadataCache.class, Map.of(
             "getAliveBrokerNodes", call -> List.copyOf(cluster.nodes()),
             "hasAliveBroker", call -> cluster.brokerIds().contains(call.<Integer>getArgument(0)),
@@ -54,47 +81,64 @@ final class Stubs {
         Properties compacted = new Properties();
         compacted.put("cleanup.policy", "compact");
         GroupCoordinator groups = stub(GroupCoordinator.class, Map.of("groupMetadataTopicConfigs", call -> compacted));
-        Map<Integer, KafkaBroker> brokers = new TreeMap<>();
-        for (int broker = 0; broker < cluster.size(); broker++) {
-            int id = broker;
-            KafkaConfig config = config(cluster, id);
-            Answer<Object> hosted = call -> Option.apply(cluster.isHosted(id, call.getArgument(0)) ? id : null);
-            LogManager logs = stub(LogManager.class, Map.of(
-                "getLog", hosted,
-                "liveLogDirs", call -> CollectionConverters.asScala(directories(cluster, id)).toSeq()));
-            ReplicaManager replicas = stub(ReplicaManager.class, Map.of("onlinePartition", hosted));
-            brokers.put(id, stub(KafkaBroker.class, Map.of(
-                "config", call -> config,
-                "metadataCache", call -> cache,
-                "groupCoordinator", call -> groups,
-                "logManager", call -> logs,
-                "replicaManager", call -> replicas,
-                "boundPort", call -> cluster.port(id),
-                "isShutdown", call -> false,
-                "shutdown", call -> {
-                    cluster.shutdownBroker(id);
-                    return null;
-                },
-                "awaitShutdown", call -> null,
-                "startup", call -> {
-                    cluster.startBroker(id);
-                    return null;
-                })));
-        }
-        return brokers;
+        Answer<Object> hosted = call -> Option.apply(cluster.isHosted(id, call.getArgument(0)) ? id : null);
+        LogManager logs = stub(LogManager.class, Map.of(
+            "getLog", hosted,
+            "liveLogDirs", call -> CollectionConverters.asScala(directories(cluster, id)).toSeq()));
+        ReplicaManager replicas = stub(ReplicaManager.class, Map.of("onlinePartition", hosted));
+        Map<String, Answer<Object>> known = new HashMap<>(Map.of(
+            "metadataCache", call -> cache,
+            "groupCoordinator", call -> groups,
+            "logManager", call -> logs,
+            "replicaManager", call -> replicas,
+            "isShutdown", call -> false,
+            "awaitShutdown", call -> null));
+        known.putAll(more);
+        return stub(type, known);
     }
 
     /** Empty for a caller that waits for each controller in turn; with the topic ids for one that asks by its id. */
     static Map<Integer, ControllerServer> controllers(OutsideCluster cluster) {
         Controller controller = stub(Controller.class, Map.of(
             "findAllTopicIds", call -> CompletableFuture.completedFuture(cluster.topicIds())));
-        ControllerServer server = stub(ControllerServer.class, Map.of("controller", call -> controller));
-        return new HashMap<>() {
+        Plugin<Authorizer> plugin = plugin(cluster);
+        ControllerServer server = stub(ControllerServer.class, Map.of(
+            "controller", call -> controller,
+            "authorizerPlugin", call -> Option.apply(plugin)));
+        Map<Integer, ControllerServer> controllers = new HashMap<>() {
             @Override
             public ControllerServer get(Object id) {
                 return server;
             }
         };
+        if (cluster.hasAuthorizer())
+            controllers.put(0, server);
+        return controllers;
+    }
+
+    @SuppressWarnings("unchecked")
+    static Plugin<Authorizer> plugin(OutsideCluster cluster) {
+        return stub(Plugin.class, Map.of("get", call -> authorizer(cluster)));
+    }
+
+    /** Makes ACLs as a client does who may do everything. */
+    static Authorizer authorizer(OutsideCluster cluster) {
+        return stub(Authorizer.class, Map.of(
+            "acls", call -> cluster.acls(call.getArgument(0)),
+            "createAcls", call -> {
+                List<AclBinding> wanted = call.getArgument(1);
+                cluster.createAcls(wanted);
+                return wanted.stream().map(one -> CompletableFuture.completedFuture(AclCreateResult.SUCCESS)).collect(Collectors.toList());
+            },
+            "deleteAcls", call -> {
+                List<AclBindingFilter> unwanted = call.getArgument(1);
+                return unwanted.stream().map(one -> CompletableFuture.completedFuture(deleted(cluster, one))).collect(Collectors.toList());
+            }));
+    }
+
+    private static AclDeleteResult deleted(OutsideCluster cluster, AclBindingFilter filter) {
+        return new AclDeleteResult(cluster.deleteAcls(List.of(filter)).stream()
+            .map(AclDeleteResult.AclBindingDeleteResult::new).collect(Collectors.toList()));
     }
 
     private static Optional<LeaderAndIsr> leaderAndIsr(OutsideCluster cluster, String topic, int partition) {
@@ -132,7 +176,7 @@ final class Stubs {
         return new KafkaConfig(settings);
     }
 
-    private static <T> T stub(Class<T> type, Map<String, Answer<Object>> known) {
+    static <T> T stub(Class<T> type, Map<String, Answer<Object>> known) {
         return Mockito.mock(type, call -> {
             Answer<Object> answer = known.get(call.getMethod().getName());
             return answer == null ? unknown(call) : answer.answer(call);
