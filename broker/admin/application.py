@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.rest.problem import MEDIA_TYPE, Problem, http_problem, problem_of
@@ -73,7 +73,7 @@ def make_application(node: NodePorts, operations: Sequence[Operation], known_hos
     for operation in operations:
         handler = _handler(operation, gate)
         for method, path in _routes(operation):
-            application.router.add_route(method, path, handler)
+            application.router.add_route(method, path, handler, expect_handler=_expect)
     return application
 
 
@@ -82,6 +82,20 @@ def _routes(operation: Operation) -> Iterator[tuple[str, str]]:
     methods = ("GET", "HEAD") if operation.method == "GET" and not operation.is_stream else (operation.method,)
     prefixes = ("", confluent_clients.PREFIX) if operation.path.startswith(confluent_clients.ROOT) else ("",)
     yield from ((method, prefix + operation.path) for prefix in prefixes for method in methods)
+
+
+async def _expect(request: web.Request) -> None:
+    """Raises HttpError 417. A body is asked for by `_Gate.read`, once it is known who sends it."""
+    if request.headers["Expect"].lower() != "100-continue":
+        raise web.HTTPExpectationFailed
+
+
+async def _continue(request: web.Request) -> None:
+    """Asks for the body, where the client waits for that (RFC 9110 §10.1.1)."""
+    if request.version >= HttpVersion11 and request.headers.get("Expect", "").lower() == "100-continue":
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        # The answer itself has not begun.
+        request.writer.output_size = 0
 
 
 class _Gate:
@@ -183,6 +197,7 @@ class _Gate:
         size_bytes = request.content_length
         if size_bytes is not None and size_bytes > BODY_BYTES_MAX:
             raise web.HTTPRequestEntityTooLarge(BODY_BYTES_MAX, size_bytes)
+        await _continue(request)
         try:
             async with asyncio.timeout(BODY_TIMEOUT_S):
                 if size_bytes is not None and size_bytes <= SMALL_BODY_BYTES:
@@ -211,19 +226,29 @@ def _single(request: web.Request, name: str) -> str | None:
 
 def _handler(operation: Operation, gate: _Gate) -> _Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
-        context = await _identified(operation, request)
+        context, expiry_ms = await _identified(operation, request)
         _check_permission(operation, request, context)
+        if operation.takes_stream:
+            await _continue(request)
         call = await _call(operation, request, context, gate)
         result = await gate.run(operation, call)
+
+        def is_permitted() -> bool:
+            is_over = expiry_ms is not None and call.node.wall_clock_ms() >= expiry_ms
+            return not is_over and _is_permitted(operation, request, context)
+
         if isinstance(result, Stream):
-            return await gate.send(request, operation, result, lambda: _is_permitted(operation, request, context))
+            return await gate.send(request, operation, result, is_permitted)
         return _response(operation, result)
 
     return handle
 
 
-async def _identified(operation: Operation, request: web.Request) -> RequestContext:
-    """Who asks. Raises HttpError 401 or 403; nothing of an operation begins before."""
+async def _identified(operation: Operation, request: web.Request) -> tuple[RequestContext, int | None]:
+    """Who asks, and until when that is proved, in wall-clock time; None: always.
+
+    Raises HttpError 401 or 403; nothing of an operation begins before.
+    """
     node = request.app[_NODE]
     context = RequestContext(
         listener_name=node.config.inter_broker_listener_name,
@@ -233,12 +258,12 @@ async def _identified(operation: Operation, request: web.Request) -> RequestCont
         authorizer=node.authorizer,
     )
     if operation.is_open:
-        return context
+        return context, None
     identities = node.identities()
     if identities is None:
         if ADMIN in node.config.sasl:
             raise HttpError(503, "Service Unavailable", f"The node cannot tell yet who asks. {node.phase()}")
-        return replace(context, principal=_certificate_principal(request, node.config) or ANONYMOUS)
+        return replace(context, principal=_certificate_principal(request, node.config) or ANONYMOUS), None
     try:
         identity = await identities.identify(
             _single(request, "Authorization"), _certificate_principal(request, node.config), context
@@ -249,7 +274,8 @@ async def _identified(operation: Operation, request: web.Request) -> RequestCont
             # 401 has to say how a client may prove itself (RFC 9110 §15.5.2), and here no header would.
             raise HttpError(403, "Forbidden", str(refusal)) from None
         raise HttpError(401, "Unauthorized", str(refusal), {"WWW-Authenticate": ", ".join(challenges)}) from None
-    return replace(context, principal=identity.principal, is_token_authenticated=identity.is_by_token)
+    proved = replace(context, principal=identity.principal, is_token_authenticated=identity.is_by_token)
+    return proved, identity.expiry_ms
 
 
 def _certificate_principal(request: web.Request, config: NodeConfig) -> str | None:
@@ -391,6 +417,21 @@ def _problem_of(request: web.Request, error: Exception) -> Problem:
         return http_problem(400, "Bad Request", "The request ended before its end.")
     logger.error("HTTP request failed: method=%s path=%s", request.method, request.path, exc_info=error)
     return problem_of(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def unreadable_response(*, is_too_long: bool) -> web.Response:
+    """To what is no request; the connection is closed behind it."""
+    sentence = (
+        "A line or the whole of the request's head is too long."
+        if is_too_long
+        else "What came is no request of HTTP/1.1 (RFC 9112)."
+    )
+    problem = http_problem(400, "Bad Request", sentence)
+    response = web.Response(
+        status=400, body=msgspec.json.encode(problem), headers={**_SAFE_HEADERS, "Content-Type": MEDIA_TYPE}
+    )
+    response.force_close()
+    return response
 
 
 def _problem_response(problem: Problem, request: web.Request) -> web.Response:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Container, Sequence
 from typing import Final
 
 from aiohttp import web, web_protocol, web_server
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from aiohttp.web_protocol import RequestHandler, _ErrInfo
 
-from .application import make_application
+from .application import make_application, unreadable_response
 from .node_ports import NodePorts
 from .operations import OPERATIONS
+
+logger = logging.getLogger(__name__)
 
 CONNECTIONS_MAX: Final = 256
 IDLE_S: Final = 1.0
@@ -25,6 +29,9 @@ LOOK_INTERVAL_S: Final = 5.0
 LINE_BYTES_MAX: Final = 8190
 HEADERS_MAX: Final = 64
 SHUTDOWN_TIMEOUT_S: Final = 2.0
+LINGERING_S: Final = 1.0
+"""How long the rest of a body behind a refusal is thrown away, for the client to see the answer: it may be that of a
+client that has proved nothing."""
 HANDSHAKE_TIMEOUT_S: Final = 10.0
 PIPELINED_MAX: Final = 2
 """Requests that wait behind the one that runs on their connection: aiohttp keeps 32, each with all of its body."""
@@ -46,6 +53,21 @@ class _Connection(RequestHandler):
         refusal = self._refusal()
         if refusal is not None:
             refusal.exc.__traceback__ = None
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """What could not be read is quoted neither in the answer nor in the log: it may hold a password."""
+        if not isinstance(exc, HttpProcessingError):
+            return super().handle_error(request, status, exc, message)
+        logger.debug("HTTP request could not be read: peer=%s reason=%s", request.remote, type(exc).__name__)
+        if request.writer.output_size > 0:
+            raise ConnectionError("an answer has begun already")
+        return unreadable_response(is_too_long=isinstance(exc, LineTooLong))
 
     def _refusal(self) -> _ErrInfo | None:
         """What is answered behind all that could be read; then the connection is closed."""
@@ -84,6 +106,7 @@ class HttpServer:
             max_headers=HEADERS_MAX,
             max_field_size=LINE_BYTES_MAX,
             keepalive_timeout=SILENCE_S,
+            lingering_time=LINGERING_S,
             shutdown_timeout=SHUTDOWN_TIMEOUT_S,
         )
         self._servers: list[asyncio.Server] = []

@@ -9,8 +9,6 @@ the credential stays what it was, because hashing it takes milliseconds.
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import hmac
 import logging
 from collections.abc import Callable
@@ -25,11 +23,11 @@ from ..configuration.bearer_config import OAUTHBEARER
 from ..configuration.sasl_config import PLAIN
 from ..network.peer_log import PeerLog
 from ..network.request import ANONYMOUS, RequestContext
+from .rules.authorization_header import BearerToken, read_authorization
 from .rules.sasl_exchange import AuthenticationFailed, Proved
 from .rules.sasl_mechanisms import SaslMechanisms
 from .rules.scram import FindIdentity, ScramIdentity
 
-HEADER_LETTERS_MAX: Final = 8_000
 KNOWN_MAX: Final = 1_000
 """Passwords that are remembered; with one more all are forgotten."""
 
@@ -44,6 +42,8 @@ class HttpIdentity:
 
     principal: str
     is_by_token: bool = False
+    expiry_ms: int | None = None
+    """When what it showed ends to be valid, in wall-clock time; None: never."""
 
 
 class HttpIdentities:
@@ -107,18 +107,13 @@ class HttpIdentities:
             )
             await asyncio.sleep(self._refusal_delay_s)
             raise Unauthenticated("The user, the password or the token is not right.") from None
-        return HttpIdentity(principal=proved.principal, is_by_token=proved.is_by_token)
+        return HttpIdentity(principal=proved.principal, is_by_token=proved.is_by_token, expiry_ms=proved.expiry_ms)
 
     async def _prove(self, authorization: str, context: RequestContext) -> Proved:
-        if len(authorization) > HEADER_LETTERS_MAX:
-            raise AuthenticationFailed("the header Authorization is too long")
-        scheme, _, credentials = authorization.partition(" ")
-        match scheme.lower():
-            case "basic":
-                return await self._prove_password(*_user_and_password(credentials.strip()), context)
-            case "bearer":
-                return self._prove_token(credentials.strip(), context)
-        raise AuthenticationFailed("the header Authorization has another scheme than Basic and Bearer")
+        shown = read_authorization(authorization)
+        if isinstance(shown, BearerToken):
+            return self._prove_token(shown.token, context)
+        return await self._prove_password(shown.name, shown.password, context)
 
     async def _prove_password(self, name: str, password: str, context: RequestContext) -> Proved:
         plain = self._mechanisms.find(ADMIN, PLAIN)
@@ -173,14 +168,3 @@ class HttpIdentities:
 
 _KEY_BYTES: Final = 32
 _NO_CREDENTIAL: Final = ScramCredential(salt=b"no user's", stored_key=b"", server_key=b"", iterations=ITERATIONS_MIN)
-
-
-def _user_and_password(credentials: str) -> tuple[str, str]:
-    try:
-        text = base64.b64decode(credentials, validate=True).decode()
-    except (binascii.Error, ValueError):
-        raise AuthenticationFailed("the header Authorization is no base64 of UTF-8 (Basic)") from None
-    name, colon, password = text.partition(":")
-    if not colon or "\0" in text:
-        raise AuthenticationFailed("the header Authorization has no user and password (Basic)")
-    return name, password

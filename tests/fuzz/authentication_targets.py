@@ -11,6 +11,7 @@ from tokens import ISSUER, NOW_S, ec_key, jwk, key_set, token, unsigned
 from penstock.broker.configuration.bearer_config import BearerConfig
 from penstock.broker.configuration.principal_mapping import parse_principal_mapping
 from penstock.broker.network.rules.distinguished_name import subject_of
+from penstock.broker.security.rules.authorization_header import UserAndPassword, read_authorization
 from penstock.broker.security.rules.bearer import BearerExchange, VerifyToken
 from penstock.broker.security.rules.plain import PlainExchange, PlainUsers
 from penstock.broker.security.rules.sasl_exchange import AuthenticationFailed, Proved
@@ -141,6 +142,35 @@ def bearer_seeds() -> list[bytes]:
         unsigned(sub="root"),
     ]
     return [f"n,,\x01auth=Bearer {one}\x01\x01".encode() for one in tokens]
+
+
+def read_header(data: bytes) -> None:
+    """A header as HTTP hands it over: whatever is read of it can be sent on, and a refusal does not quote it."""
+    header = data.decode("utf-8", "surrogateescape")
+    reason = ""
+    try:
+        shown = read_authorization(header)
+        if isinstance(shown, UserAndPassword):
+            assert b"\0" not in f"{shown.name}{shown.password}".encode()
+            assert ":" not in shown.name
+        else:
+            assert shown.token in header
+            assert not set(shown.token.encode()) & set(b"\0\1 ,")
+    except AuthenticationFailed as failure:
+        reason = failure.reason
+    assert "aHVudGVyMg" not in reason
+    assert "hunter2" not in reason
+
+
+def header_seeds() -> list[bytes]:
+    return [
+        b"Basic YWxpY2U6aHVudGVyMg==",
+        b"basic  YWxpY2U6aHVudGVyMg== ",
+        b"Bearer aHVudGVyMg.eyJzdWIiOiJ4In0.c2ln",
+        b"Bearer aHVudGVyMg==",
+        b"Digest hunter2",
+        b"Basic \xff\xfe",
+    ]
 
 
 def read_keys(data: bytes) -> None:

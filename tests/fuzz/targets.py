@@ -149,6 +149,13 @@ _ALL = (
         bytes_per_byte=256,
     ),
     Target(
+        name="authorization-header",
+        read=authentication.read_header,
+        seeds=authentication.header_seeds,
+        base_bytes=64 * KIB,
+        bytes_per_byte=256,
+    ),
+    Target(
         name="key-sets",
         read=authentication.read_keys,
         seeds=authentication.key_seeds,

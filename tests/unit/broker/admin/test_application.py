@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import gc
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
-from admin_http import served
+from admin_http import puppet_ports, served
 from aiohttp.http_exceptions import HttpProcessingError
 from msgspec import Struct
 from waiting import loop_until
@@ -17,6 +18,7 @@ from waiting import loop_until
 from penstock.broker.admin import application, http_server
 from penstock.broker.admin.application import REQUESTS_MAX
 from penstock.broker.admin.operation import Answered, Call, HttpError, Operation, Stream
+from penstock.broker.security.http_identities import HttpIdentity
 from penstock.protocol.errors import ErrorCode, KafkaError
 
 
@@ -212,6 +214,35 @@ def test_a_stream_ends_with_its_client() -> None:
             assert await answer.content.readline() == b"tick\n"
             answer.close()
             await ended.wait()
+
+    run(test)
+
+
+def test_a_stream_ends_with_the_proof_of_its_client() -> None:
+    """A token, for instance, is valid until some time."""
+    now_ms = 1_000
+
+    class OfADay:
+        challenges = ()
+
+        async def identify(self, *_: object) -> HttpIdentity:
+            return HttpIdentity(principal="User:ada", expiry_ms=2_000)
+
+    async def ticks() -> AsyncIterator[bytes]:
+        nonlocal now_ms
+        for _ in range(5):
+            yield b"tick\n"
+            now_ms += 500
+
+    async def start(_call: Call) -> Stream:
+        return Stream(media_type="text/plain", chunks=ticks())
+
+    async def test(loop: Any) -> None:
+        identities: Any = OfADay()
+        node = replace(puppet_ports(loop), identities=lambda: identities, wall_clock_ms=lambda: now_ms)
+        async with served(loop, [operation(start, is_stream=True)], node) as client:
+            answer = await client.get("/x")
+            assert await answer.read() == b"tick\ntick\n"
 
     run(test)
 
