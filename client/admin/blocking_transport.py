@@ -124,7 +124,9 @@ class BlockingTransport:
             response = self._exchange(connection, method, path, body)
         except _BROKEN as error:
             connection.close()
-            raise AdminUnreachable(f"http://{connection.host}:{connection.port} gave no answer: {error}") from error
+            scheme = "https" if isinstance(connection, http.client.HTTPSConnection) else "http"
+            url = f"{scheme}://{connection.host}:{connection.port}"
+            raise AdminUnreachable(f"{url} gave no answer: {error}") from error
         self._connection = connection
         return response
 
