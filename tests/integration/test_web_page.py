@@ -15,6 +15,13 @@ from penstock.local.cluster import LocalCluster
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 PATIENCE_MS = 60_000
+LOCKED = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:admin",
+    "listener.name.admin.sasl.enabled.mechanisms": "PLAIN",
+    "listener.name.admin.plain.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required "
+    'user_admin="secret" user_alice="wonder land";',
+}
 PROPERTIES = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "200"}
 
 
@@ -126,3 +133,25 @@ def test_files_of_the_page_ask_no_other_host() -> None:
         text = file.read_text().replace("http://www.w3.org/2000/svg", "")
         assert "http://" not in text, file.name
         assert "https://" not in text, file.name
+
+
+def test_a_person_is_told_what_a_password_leads_to(browser: Browser, tmp_path: Path) -> None:
+    expect.set_options(timeout=PATIENCE_MS)
+    with LocalCluster(tmp_path, properties=LOCKED) as cluster:
+        address = f"{cluster.nodes[1].admin}/"
+        for user, password, told in (
+            ("admin", "wrong", "not right"),
+            ("alice", "wonder land", "User:alice may not DESCRIBE"),
+            ("admin", "secret", "1 node"),
+        ):
+            context = browser.new_context(http_credentials={"username": user, "password": password})
+            page = context.new_page()
+            page.goto(address)
+            expect(page.locator("#page")).to_contain_text(told)
+            if password == "wrong":
+                expect(page.get_by_role("status")).to_contain_text("not signed in")
+                with page.expect_navigation(url=address):
+                    page.get_by_role("button", name="Sign in").click()
+            else:
+                expect(page.get_by_role("button", name="Sign in")).to_have_count(0)
+            context.close()

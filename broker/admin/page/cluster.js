@@ -1,5 +1,5 @@
 // The map of the cluster: its nodes, and who leads what.
-import { html, useEffect, useState } from "/page/lib.js";
+import { Absent, html, useEffect, useState } from "/page/lib.js";
 import { get, overview } from "/page/api.js";
 import { Ring, Spark, TimeLine, colour, shape } from "/page/charts.js";
 import { LANES, describe, gathered } from "/page/happenings.js";
@@ -14,7 +14,7 @@ export function ClusterView({ store, open }) {
   useEffect(() => store.use("quorum", () => get("/v1/quorum")), []);
   useEffect(() => store.use("topics", () => overview(store)), []);
   const { nodes, map, quorum } = store.values;
-  if (!nodes || !map) return html`<p class="empty">${store.problems.nodes ?? store.problems.map ?? "Looking …"}</p>`;
+  if (!nodes || !map) return html`<${Absent} reason=${store.stranger ? "" : store.problems.nodes ?? store.problems.map} />`;
   return html`
     <section class="sheet" aria-label="Nodes">
       <div class="spread"><h2>${plural(nodes.nodes.length, "node")}, ${plural(count(map), "partition")} of ${plural(map.topics.length, "topic")}</h2>

@@ -1,5 +1,5 @@
 // Consumer groups, and how far they are behind.
-import { html, useEffect } from "/page/lib.js";
+import { Absent, html, useEffect } from "/page/lib.js";
 import { all, get, path } from "/page/api.js";
 import { Spark, colour } from "/page/charts.js";
 import { number, plural } from "/page/words.js";
@@ -19,7 +19,7 @@ export function GroupsView({ store, rest }) {
     return known.sort((one, other) => (other.lag?.total_lag ?? -1) - (one.lag?.total_lag ?? -1));
   }), [cluster]);
   const { groups } = store.values;
-  if (!groups) return html`<p class="empty">${store.problems.groups ?? "Looking …"}</p>`;
+  if (!groups) return html`<${Absent} reason=${store.stranger ? "" : store.problems.groups} />`;
   const most = Math.max(1, ...groups.map((group) => group.lag?.total_lag ?? 0));
   return html`<section class="sheet"><h2>${plural(groups.length, "group")}, by how far behind they are</h2>
     ${groups.length === 0 && html`<p class="empty">No group has joined or committed yet.</p>`}
@@ -44,7 +44,7 @@ function Group({ store, cluster, id }) {
     return { lags, consumers };
   }), [id]);
   const found = store.values[`group ${id}`];
-  if (!found) return html`<p class="empty">${store.problems[`group ${id}`] ?? "Looking …"}</p>`;
+  if (!found) return html`<${Absent} reason=${store.stranger ? "" : store.problems[`group ${id}`]} />`;
   const most = Math.max(1, ...found.lags.map((one) => one.lag ?? 0));
   const numbers = new Map(found.consumers.map((consumer, index) => [consumer.consumer_id, index]));
   return html`<div style=${{ padding: ".5rem .6rem 1rem" }}>

@@ -61,6 +61,7 @@ function Page() {
   }, [dialog]);
   const [, , View] = VIEWS.find(([name]) => name === view);
   const { ready, nodes } = store.values;
+  const isOld = store.isLate || store.stranger;
   return html`
     <a class="skip" href="#main">To the content</a>
     <header class="top">
@@ -70,13 +71,14 @@ function Page() {
       <div class="where">
         ${nodes && html`<span class="mono" title="The id of the cluster">${nodes.cluster_id}</span>`}
         ${ready && html`<span>seen by node ${ready.node_id}</span>`}
-        <span role="status"><span class="pulse ${store.isLate ? "late" : ""}"></span>${store.isLate ? "cut off" : "live"}</span>
+        <span role="status"><span class="pulse ${isOld ? "late" : ""}"></span>${store.stranger ? "not signed in" : store.isLate ? "cut off" : "live"}</span>
         <button onClick=${turn} title="Light or dark">${theme === "dark" ? "Light" : "Dark"}</button>
       </div>
     </header>
-    ${store.isLate && html`<${CutOff} nodes=${nodes} ready=${ready} />`}
+    ${store.stranger && html`<div class="banner" role="alert">${store.stranger} <button onClick=${() => location.reload()}>Sign in</button></div>`}
+    ${!store.stranger && store.isLate && html`<${CutOff} nodes=${nodes} ready=${ready} />`}
     ${!store.isLate && ready && !ready.is_ok && html`<div class="banner" role="alert">Node ${ready.node_id} is not ready: ${ready.reasons.map((reason) => reason.sentence).join(" ")}</div>`}
-    <main id="main" class=${store.isLate ? "stale" : ""}><${View} store=${store} rest=${rest} open=${open} /></main>
+    <main id="main" class=${isOld ? "stale" : ""}><${View} store=${store} rest=${rest} open=${open} /></main>
     <${Dialogs} dialog=${dialog} close=${() => open(null)} store=${store} />`;
 }
 

@@ -1,5 +1,5 @@
 // The metadata quorum: who leads it, since when, and how far the log of each node is.
-import { html, useEffect } from "/page/lib.js";
+import { Absent, html, useEffect } from "/page/lib.js";
 import { get } from "/page/api.js";
 import { TimeLine, colour } from "/page/charts.js";
 import { age, number, plural } from "/page/words.js";
@@ -7,7 +7,7 @@ import { age, number, plural } from "/page/words.js";
 export function QuorumView({ store, open }) {
   useEffect(() => store.use("quorum", () => get("/v1/quorum")), []);
   const { quorum } = store.values;
-  if (!quorum) return html`<p class="empty">${store.problems.quorum ?? "Looking …"}</p>`;
+  if (!quorum) return html`<${Absent} reason=${store.stranger ? "" : store.problems.quorum} />`;
   return html`<section class="sheet">
       <h2>${quorum.leader_id === null || quorum.leader_id < 0 ? html`<span class="tag bad">no leader</span> ${quorum.reason ?? ""}` : `Node ${quorum.leader_id} leads in epoch ${quorum.epoch}`}</h2>
       <${Positions} quorum=${quorum} open=${open} />

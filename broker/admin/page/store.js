@@ -4,6 +4,8 @@ import { NAMES } from "/page/happenings.js";
 
 const INTERVAL_MS = 2000;
 const LATE_MS = 7000;
+// What a person may not see is asked for again seldom: permissions change, and each refusal is a line in a log.
+const REFUSED_MS = 30000;
 const EVENTS_KEPT = 500;
 const SAMPLES_KEPT = 150;
 
@@ -12,6 +14,8 @@ export class Store {
     this.parts = new Map();
     this.values = {};
     this.problems = {};
+    // Why the node does not know who looks at the page. Then nothing more is asked: a browser would ask for a password each time.
+    this.stranger = null;
     this.events = [];
     this.lastHeardMs = Date.now();
     this.listeners = new Set();
@@ -44,11 +48,13 @@ export class Store {
     };
   }
 
-  refresh() { for (const name of this.parts.keys()) this.ask(name); }
+  refresh() {
+    for (const [name, part] of this.parts) if (Date.now() - (part.refusedMs ?? 0) > REFUSED_MS) this.ask(name);
+  }
 
   async ask(name) {
     const part = this.parts.get(name);
-    if (!part || part.isAsking) return;
+    if (!part || part.isAsking || this.stranger) return;
     part.isAsking = true;
     try {
       const value = await part.load(this);
@@ -58,6 +64,8 @@ export class Store {
     } catch (problem) {
       // A refusal is an answer, too: the node is there.
       if (problem.status !== undefined) this.lastHeardMs = Date.now();
+      if (problem.status === 401) this.stranger = problem.message;
+      if (problem.status === 403) part.refusedMs = Date.now();
       this.problems[name] = problem.message;
     } finally {
       part.isAsking = false;
@@ -89,6 +97,7 @@ export class Store {
   }
 
   stream() {
+    if (this.stranger) return;
     // All that the node remembers, and what comes; a browser that was cut off names the last one it has.
     const source = new EventSource("/v1/events?since=-1.0");
     source.onopen = () => { this.isStreaming = true; this.tell(); };

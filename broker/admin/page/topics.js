@@ -1,5 +1,5 @@
 // Topics and their partitions: where the replicas are, who leads, how fast records come.
-import { html, useEffect, useState } from "/page/lib.js";
+import { Absent, html, useEffect, useState } from "/page/lib.js";
 import { get, overview, path } from "/page/api.js";
 import { Spark, colour } from "/page/charts.js";
 import { Cells } from "/page/cluster.js";
@@ -11,7 +11,7 @@ export function TopicsView({ store, rest, open }) {
   useEffect(() => store.use("map", () => get("/v1/partition-map")), []);
   useEffect(() => store.use("topics", () => overview(store)), []);
   const { topics, map } = store.values;
-  if (!topics || !map) return html`<p class="empty">${store.problems.topics ?? store.problems.map ?? "Looking …"}</p>`;
+  if (!topics || !map) return html`<${Absent} reason=${store.stranger ? "" : store.problems.topics ?? store.problems.map} />`;
   const byName = new Map(map.topics.map((topic) => [topic.topic_name, topic]));
   const shown = topics.filter((topic) => topic.name.includes(wanted) && byName.has(topic.name))
     .sort((one, other) => one.is_internal - other.is_internal || one.name.localeCompare(other.name));
@@ -39,7 +39,7 @@ function Topic({ store, name, open }) {
     return found.topics[0];
   }), [name]);
   const topic = store.values[`topic ${name}`];
-  if (!topic) return html`<p class="empty">${store.problems[`topic ${name}`] ?? "Looking …"}</p>`;
+  if (!topic) return html`<${Absent} reason=${store.stranger ? "" : store.problems[`topic ${name}`]} />`;
   const nodes = [...new Set(topic.partitions.flatMap((one) => [...one.replicas]))].sort((one, other) => one - other);
   return html`<div style=${{ padding: ".4rem .6rem 1rem" }}>
     <div class="row" style=${{ marginBottom: ".5rem" }}>

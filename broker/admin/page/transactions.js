@@ -1,5 +1,5 @@
 // Transactions that are open, as bars of time; those that hang stand out.
-import { html, useEffect } from "/page/lib.js";
+import { Absent, html, useEffect } from "/page/lib.js";
 import { get, path } from "/page/api.js";
 import { TimeLine } from "/page/charts.js";
 import { age, plural } from "/page/words.js";
@@ -15,7 +15,7 @@ export function TransactionsView({ store }) {
     return { transactions: found.flatMap((one) => one.transactions) };
   }), [brokers.join()]);
   const { transactions, hanging } = store.values;
-  if (!transactions) return html`<p class="empty">${store.problems.transactions ?? "Looking …"}</p>`;
+  if (!transactions) return html`<${Absent} reason=${store.stranger ? "" : store.problems.transactions} />`;
   const now = Date.now();
   const open = transactions.transactions.filter((one) => one.age_ms !== null).map((one) => ({ ...one, started_ms: now - one.age_ms })).slice(0, 60);
   const idle = transactions.transactions.length - open.length;
