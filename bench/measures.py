@@ -249,6 +249,7 @@ GOALS: Final[Sequence[Goal]] = (
     Goal(cells="quotas/users", measure="quota_users_cpu_ratio", at_most=1.05, is_ratio=False),
     *(Goal(cells="tls/*", measure=f"tls_{verb}_broker_cpu_s_per_gb", at_most=1.0) for verb in ("produce", "consume")),
     Goal(cells="sasl/*", measure="connects_per_s", at_least=1.0),
+    Goal(cells="sasl/*", measure="connect_broker_cpu_ms", at_most=1.0),
     *(Goal(cells=cells.format("1KiB"), measure="produce_records_per_s", at_least=1.2) for cells in _STREAMS),
     *(Goal(cells=cells.format("100B"), measure="produce_records_per_s", at_least=1.5) for cells in _STREAMS),
     *(Goal(cells=cells.format("1KiB"), measure="produce_broker_cpu_s_per_gb", at_most=0.5) for cells in _STREAMS),

@@ -7,7 +7,7 @@ reading pauses.
 
 Memory. All connections of a loop receive into one buffer, because an event loop fills it and hands it over in one step:
 complete frames are consumed before `buffer_updated` returns. A connection owns memory only while a frame is
-unfinished or waits to begin (`HeldFrames`).
+unfinished or waits to begin (`HeldFrames`); a large one is in a buffer that others had before (`FrameBuffers`).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Connection(asyncio.BufferedProtocol):
         self._host = host
         self._listener_name = listener_name
         self._peer = ("", 0)
-        self._held = HeldFrames(host.memory, self._update_reading)
+        self._held = HeldFrames(host.memory, host.frame_buffers, self._update_reading)
         self._open_count = 0
         self._exclusive: Request | None = None
         self._turn_requests = 0

@@ -17,6 +17,7 @@ from .rules.answer_memory import AnswerMemory
 from .rules.client_quota import ClientQuota
 from .rules.connection_limits import ConnectionLimits
 from .rules.connection_rates import ConnectionRates, ConnectionThrottle
+from .rules.frame_buffers import FrameBuffers
 from .rules.request_memory import RequestMemory
 from .rules.request_statistics import RequestKind, RequestStatistics
 
@@ -123,6 +124,8 @@ class ConnectionHost:
     connections: dict[HostedConnection, None] = field(default_factory=dict)
     """In the order in which they came: no other order is the same in two runs."""
     has_no_connections: asyncio.Event = field(default_factory=asyncio.Event)
+    frame_buffers: FrameBuffers = field(default_factory=FrameBuffers)
+    """For large requests while they come."""
     receive_view: memoryview = field(default_factory=lambda: memoryview(bytearray(RECEIVE_BUFFER_BYTES)))
 
     def __post_init__(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from struct import Struct
 
+from .frame_buffers import FrameBuffers
 from .request_memory import RequestMemory
 
 CAPACITY_MIN = 1024
@@ -16,14 +17,28 @@ class HeldFrames:
     """`view[start:filled]` begins with a frame; `view` is None while nothing is kept.
 
     Room for an unfinished frame grows with the bytes that arrive, never by what the frame announces, and never past its
-    end: the next frame begins in the buffer that all connections share. All of it is charged to `memory`.
+    end: the next frame begins in the buffer that all connections share. All of it is charged to `memory`. In one of
+    `buffers` it grows where it is, without being copied.
     """
 
-    __slots__ = ("_charged_bytes", "_memory", "_on_room", "filled", "is_waiting", "start", "view")
+    __slots__ = (
+        "_buffer",
+        "_buffers",
+        "_charged_bytes",
+        "_memory",
+        "_on_room",
+        "filled",
+        "is_waiting",
+        "start",
+        "view",
+    )
 
-    def __init__(self, memory: RequestMemory, on_room: Callable[[], None]) -> None:
+    def __init__(self, memory: RequestMemory, buffers: FrameBuffers, on_room: Callable[[], None]) -> None:
         """`on_room` is called when room that was refused has been found: reading may go on."""
         self._memory = memory
+        self._buffers = buffers
+        self._buffer: memoryview | None = None
+        """All of what `view` is the beginning of, where that is one of `buffers`."""
         self._on_room = on_room
         self._charged_bytes = 0
         self.view: memoryview | None = None
@@ -54,7 +69,7 @@ class HeldFrames:
     def drop(self) -> None:
         """Keeps nothing any more, and waits for nothing."""
         if self.view is not None:
-            self.view = None
+            self.view = self._buffer = None
             self.start = self.filled = 0
             self.is_waiting = False
             charged_bytes, self._charged_bytes = self._charged_bytes, 0
@@ -88,6 +103,11 @@ class HeldFrames:
         return min(frame_bytes, max(2 * self.filled, CAPACITY_MIN))
 
     def _replace(self, content: memoryview, capacity: int) -> None:
-        view = memoryview(bytearray(capacity))
+        buffer = self._buffer
+        if buffer is not None and content is self.view and capacity <= len(buffer):
+            self.view = buffer[:capacity]
+            return
+        buffer = self._buffer = self._buffers.take(capacity)
+        view = memoryview(bytearray(capacity)) if buffer is None else buffer[:capacity]
         view[: len(content)] = content
         self.view = view
