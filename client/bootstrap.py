@@ -18,8 +18,9 @@ from confluent_kafka import KafkaError, KafkaException
 from ..protocol.errors import ConfigError
 from .addresses import Address, parse_addresses
 from .assignments import parse_assignments
-from .client_login import librdkafka_login, sasl_login, tls_context
+from .client_login import librdkafka_login, sasl_login
 from .client_properties import DELEGATION_TOKEN
+from .client_tls import tls_context
 from .command_config import BOOTSTRAP_SERVERS, load_client_properties
 from .command_config import ENVIRONMENT_VARIABLE as CONFIG_ENVIRONMENT_VARIABLE
 from .quorum_probe import Probed, probe

@@ -1,9 +1,7 @@
-"""The properties of a client, in librdkafka's names, as TLS and logins take them."""
+"""How a client logs in by its properties, in librdkafka's names."""
 
 from __future__ import annotations
 
-import ssl
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,37 +16,6 @@ if TYPE_CHECKING:
 
 _TOKEN_LIFETIME_S: Final = 300
 """Of a token that does not say when it ends: then it is read again."""
-
-
-def tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
-    """Raises ClickException."""
-    try:
-        context = ssl.create_default_context(
-            cafile=properties.get("ssl.ca.location"), cadata=properties.get("ssl.ca.pem")
-        )
-        _load_certificate(context, properties)
-    except (OSError, ValueError) as error:
-        raise click.ClickException(f"The certificates that were named cannot be used: {error}.") from error
-    if properties.get("ssl.endpoint.identification.algorithm") == "none":
-        context.check_hostname = False
-    if properties.get("enable.ssl.certificate.verification") == "false":
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
-
-
-def _load_certificate(context: ssl.SSLContext, properties: Mapping[str, str]) -> None:
-    # Without any, OpenSSL would ask for it on the terminal.
-    password = properties.get("ssl.key.password", "")
-    location, chain = properties.get("ssl.certificate.location"), properties.get("ssl.certificate.pem")
-    if location is not None:
-        context.load_cert_chain(location, properties.get("ssl.key.location"), password=password)
-    elif chain is not None:
-        # OpenSSL, as Python has it, reads files only; this one is for its owner alone and is removed at once.
-        with tempfile.NamedTemporaryFile() as file:
-            file.write("\n".join((chain, properties.get("ssl.key.pem", ""))).encode())
-            file.flush()
-            context.load_cert_chain(file.name, password=password)
 
 
 def sasl_login(properties: Mapping[str, str]) -> SaslLogin:
@@ -103,6 +70,14 @@ def _token(properties: Mapping[str, str]) -> str:
             raise click.ClickException(f"The token in {path} cannot be read: {reason}.") from None
     if UNSECURED_SUBJECT in properties:
         return unsecured_token(properties[UNSECURED_SUBJECT], now_s=clock.now_ms() // 1000)
-    raise click.ClickException(
-        "This command needs a token that was issued: sasl.oauthbearer.token.endpoint.url=file:///… names its file."
-    )
+    # It brings HTTP.
+    from .token_endpoint import URL, TokenRefused, issued_token
+
+    if URL not in properties:
+        raise click.ClickException(
+            f"{MECHANISM} is OAUTHBEARER, so {URL} must name the issuer, or the file, of a token."
+        )
+    try:
+        return issued_token(properties)
+    except TokenRefused as error:
+        raise click.ClickException(f"The issuer that {URL} names gives no token: {error}.") from None
