@@ -30,6 +30,7 @@ def again(exchange: Exchange) -> Request:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", [8, 9, 11])
 def test_requests_leave_no_cyclic_garbage(node: DataNode, version: int) -> None:
     node.create_topic()

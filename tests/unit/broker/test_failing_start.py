@@ -11,6 +11,7 @@ from penstock.storage.disk.memory_nodes import Operation
 BROKER = 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("operation", ["write", "create"])
 def test_a_broker_whose_disk_fails_while_it_waits_for_the_cluster_ends(operation: Operation) -> None:
     with simulated_nodes(2, has_own_controllers=True) as nodes:

@@ -81,6 +81,7 @@ async def settle(consumers: Sequence[Consumer]) -> None:
     raise AssertionError("the members do not settle")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [1, 2])
 def test_what_was_answered_holds_for_the_next_coordinator(seed: int) -> None:
     async def scenario(world: World) -> None:

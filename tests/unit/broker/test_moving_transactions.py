@@ -274,6 +274,7 @@ def run_moving(scenario: Callable[[World], Awaitable[None]], seed: int) -> None:
     run(scenario, seed=seed, partition_count=len(PARTITIONS), internal_topic=TRANSACTIONS_TOPIC)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_transaction_is_whole_wherever_its_coordinator_went(version: int) -> None:
     async def scenario(world: World) -> None:
@@ -334,6 +335,7 @@ def test_a_commit_that_is_sent_again_elsewhere_is_the_same_commit_kip_890() -> N
     run_moving(scenario, 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", [1, 2])
 def test_offsets_and_records_of_a_transaction_count_together_wherever_its_coordinator_went(version: int) -> None:
     """Redpanda #6018: the next coordinator did not know that the transaction had begun, and ended what came later."""

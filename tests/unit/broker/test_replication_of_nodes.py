@@ -105,6 +105,7 @@ def test_a_follower_behind_the_leaders_log_start_begins_there() -> None:
     run(scenario)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("stale", [2, 3, 4], ids=["below the start", "up to the start", "over the start"])
 @pytest.mark.parametrize("is_retention", [False, True], ids=["DeleteRecords", "retention"])
 def test_records_that_were_never_committed_go_though_the_leaders_log_starts_behind_them(

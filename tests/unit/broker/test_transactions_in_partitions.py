@@ -257,6 +257,7 @@ def test_offset_of_a_transaction_counts_when_that_commits_kip_447() -> None:
     run(scenario)
 
 
+@pytest.mark.thorough
 def test_offset_that_waits_for_its_transaction_outlives_the_coordinator() -> None:
     async def scenario() -> None:
         world = World(**UNVERIFIED)

@@ -86,6 +86,7 @@ async def _nothing() -> None:
     """Let what was killed end."""
 
 
+@pytest.mark.thorough
 def test_a_leader_that_is_refused_for_to_one_follower_goes_on_leading(world: World) -> None:
     (leader_id,), before = world.leader_ids, world.term_count
     follower_id = next(node_id for node_id in IDS if node_id != leader_id)
@@ -99,6 +100,7 @@ def test_a_leader_that_is_refused_for_to_one_follower_goes_on_leading(world: Wor
     assert world.term_count == before
 
 
+@pytest.mark.thorough
 def test_a_follower_that_hears_nothing_either_moves_no_leadership(world: World) -> None:
     (leader_id,), before = world.leader_ids, world.term_count
     follower_id = next(node_id for node_id in IDS if node_id != leader_id)
@@ -110,6 +112,7 @@ def test_a_follower_that_hears_nothing_either_moves_no_leadership(world: World) 
     assert world.term_count == before
 
 
+@pytest.mark.thorough
 def test_a_leader_that_is_refused_for_to_everyone_is_replaced_once(world: World) -> None:
     """No node reaches it any more, so it is no leader."""
     (leader_id,), before = world.leader_ids, world.term_count

@@ -17,6 +17,7 @@ def test_every_key_has_a_row() -> None:
     assert set(APIS) == set(ApiKey)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("key", "version"), EVERY_VERSION, ids=lambda value: getattr(value, "name", str(value)))
 def test_header_versions_are_kafkas(key: ApiKey, version: int) -> None:
     request = kio.index.load_request_schema(key, version)

@@ -98,6 +98,7 @@ def test_nothing_is_lost_through_the_latest_class(key: ApiKey, load: Load, rando
         assert encode(load, key, version, entity) == frame
 
 
+@pytest.mark.thorough
 @KINDS
 @APIS_TO_TEST
 def test_wrong_bytes_are_corrupt_and_nothing_worse(key: ApiKey, load: Load, random_entity: RandomEntity) -> None:

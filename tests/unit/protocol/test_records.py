@@ -34,6 +34,7 @@ def numbered(rows: list[tuple[int, bytes | None, bytes | None, tuple[tuple[str, 
     return [Record(100 + number, *row) for number, row in enumerate(rows)]
 
 
+@pytest.mark.thorough
 @EVERY_TYPE
 @given(rows=RECORDS)
 def test_what_is_written_is_read(

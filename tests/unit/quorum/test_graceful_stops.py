@@ -32,6 +32,7 @@ def propose(quorum: Quorum, command: bytes) -> None:
                 voter.propose(command)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(12))
 def test_voters_stopped_at_any_moment_leave_whole_journals_and_lose_nothing(seed: int) -> None:
     """`pytest -k 'stopped_at_any_moment and [<seed>]'` replays one."""

@@ -50,6 +50,7 @@ async def status(
         return answer.status
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "header",
     [

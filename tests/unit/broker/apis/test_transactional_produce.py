@@ -331,6 +331,7 @@ def test_questions_to_one_node_go_together_and_an_id_asks_once_at_a_time(node: D
     assert [code(one) for one in exchanges] == [ErrorCode.NONE] * 4
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("topic")
 def test_long_names_of_some_do_not_make_a_question_too_large_for_a_node(node: DataNode) -> None:
     names = ["t", *(f"{number:032767}" for number in range(200)), "u"]

@@ -212,6 +212,7 @@ def test_both_formats_have_the_same_families_and_those_of_added_sources() -> Non
     run(scenario)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("partition_count", [2_000])
 def test_an_exposition_of_many_partitions_lets_others_have_their_turn(partition_count: int) -> None:
     async def scenario() -> None:
@@ -238,6 +239,7 @@ def test_an_exposition_of_many_partitions_lets_others_have_their_turn(partition_
     run(scenario)
 
 
+@pytest.mark.thorough
 def test_the_library_is_not_loaded_before_the_first_exposition() -> None:
     async def scenario() -> None:
         process = await asyncio.create_subprocess_exec(

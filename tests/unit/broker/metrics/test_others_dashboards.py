@@ -153,6 +153,7 @@ async def commit(connection: Connection) -> ErrorCode:
     return ErrorCode(int(answer.topics[0].partitions[0].error_code))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "names",
     [

@@ -453,6 +453,7 @@ def test_draining_connection_answers_what_has_begun_and_closes(loop: ManualLoop)
     assert node.begun_ids == [0]
 
 
+@pytest.mark.thorough
 def test_twenty_thousand_requests_leave_no_cyclic_garbage(loop: ManualLoop) -> None:
     parked: list[Request] = []
 

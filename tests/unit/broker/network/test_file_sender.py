@@ -84,6 +84,7 @@ def test_answers_of_large_and_small_slices_arrive_whole_and_in_order(
     run(new_loop, scenario, has_tls=has_tls)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("new_loop", LOOPS)
 @pytest.mark.parametrize("has_tls", [False, True])
 def test_a_reader_that_pauses_gets_the_rest_when_it_reads_again(

@@ -39,6 +39,7 @@ def test_pipelined_requests_of_all_sizes_are_answered_in_order(
     run(new_loop, scenario, has_tls=has_tls)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("new_loop", LOOPS)
 @pytest.mark.parametrize("has_tls", [False, True])
 def test_slow_reader_stops_the_node_from_reading(

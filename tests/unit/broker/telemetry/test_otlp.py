@@ -110,6 +110,7 @@ def test_a_client_does_not_say_whose_series_it_is() -> None:
     assert read_push(message.SerializeToString(), lambda _: True).points[0].labels == ()
 
 
+@pytest.mark.thorough
 def test_a_node_that_gets_no_push_does_not_load_the_library() -> None:
     program = (
         "import sys, penstock.broker.node.main, penstock.broker.node.server, penstock.broker.node.wiring;"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings
 from tiered_life import TieredLife
 
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.thorough]
 
 IS_SOAK = os.environ.get("PENSTOCK_TEST_PROFILE", "check") != "check"
 TestTieredLife = TieredLife.TestCase

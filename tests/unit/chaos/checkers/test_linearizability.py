@@ -174,6 +174,7 @@ def test_the_zones_of_a_register_say_what_the_search_says() -> None:
     assert outcomes == {"linearizable", "non-linearizable"}, "the generator makes both"
 
 
+@pytest.mark.thorough
 def test_porcupine_says_the_same() -> None:
     rng = _random()
     histories: list[tuple[str, list[Step]]] = []

@@ -50,6 +50,7 @@ def errors_in(value: Any) -> Iterator[ErrorCode]:
             yield from errors_in(getattr(value, field.name))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("key", READ_BY_HAND, ids=lambda key: key.name)
 def test_every_version_has_the_error_in_its_own_response(key: ApiKey) -> None:
     api = APIS[key]

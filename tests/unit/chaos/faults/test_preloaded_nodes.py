@@ -15,6 +15,7 @@ from penstock.local.local_node import LocalNode
 from penstock.local.processes import identify
 
 
+@pytest.mark.thorough
 def test_a_node_that_cannot_start_leaves_its_sentence_in_its_own_log_and_is_gone(tmp_path: Path) -> None:
     preloaded = PreloadedNodes(os.environ)
     try:

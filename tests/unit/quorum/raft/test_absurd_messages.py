@@ -69,6 +69,7 @@ def absurd(random: Random, term: int) -> RaftMessage:
     )
 
 
+@pytest.mark.thorough
 def test_no_absurd_message_meets_a_defect() -> None:
     """A second leader of one term is the only thing that a voter stops for, and says so."""
     seed = int(os.environ.get("PENSTOCK_TEST_SEED", SystemRandom().randrange(2**32)))

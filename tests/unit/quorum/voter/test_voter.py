@@ -426,6 +426,7 @@ async def test_a_listener_that_cannot_take_an_entry_stops_the_engine() -> None:
     await voter.stop()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(40))
 def test_power_loss_at_any_operation_keeps_what_was_committed(seed: int) -> None:
     """Snapshots, restarts and failing disks in one run; what a future gave is there after every start."""

@@ -265,6 +265,7 @@ def test_damage_while_a_log_is_open_is_found_and_never_read_as_something_else(
             assert sum(it.scrubber.figures.findings.values()) == count
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("is_clean", [True, False], ids=["clean", "unclean"])
 @pytest.mark.parametrize("slot", [0, 2, -1], ids=["first", "closed", "active"])
 @pytest.mark.parametrize("kind", KINDS)

@@ -416,6 +416,7 @@ def test_timestamps_of_records_that_are_gone_are_not_found() -> None:
             log = it.disk.log("table")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("is_power_lost", [False, True], ids=["killed", "without power"])
 def test_an_end_at_any_step_of_a_compaction_loses_nothing(*, is_power_lost: bool) -> None:
     latest = {f"k{i}": 28 + i for i in range(4)}

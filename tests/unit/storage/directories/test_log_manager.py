@@ -800,6 +800,7 @@ def test_logs_are_cut_though_another_directory_was_offline_from_the_start(operat
         assert node.log("flights").log_end_offset == 5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [None, 1, 2, 3], ids=["killed", "power lost 1", "power lost 2", "power lost 3"])
 @pytest.mark.parametrize("old_start", [0, 7, 8], ids=["behind", "where it begins then", "further"])
 def test_log_that_is_begun_anew_at_an_offset_is_never_there_without_the_producers_below(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from random import Random
 
+import pytest
 from compacted_life import TOPIC, CompactedLife
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -18,6 +19,8 @@ from moving_disk import FIRST, SECOND, MovingDisk, values
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.ids import LeaderEpoch
 from penstock.storage.log.rules.config import LogConfig
+
+pytestmark = pytest.mark.thorough
 
 DIRECTORIES = st.sampled_from([FIRST, SECOND])
 

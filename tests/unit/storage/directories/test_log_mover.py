@@ -384,6 +384,7 @@ def end_somewhere(it: MovingDisk, step: int, random: Random | None, *, flushes: 
     return has_ended
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("is_power_lost", [False, True])
 def test_the_process_may_end_at_every_step(is_power_lost: bool) -> None:
     for step in range(400):

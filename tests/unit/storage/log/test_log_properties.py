@@ -30,6 +30,8 @@ from penstock.storage.disk.memory_files import MemoryFiles
 from penstock.storage.log.log import Log
 from penstock.storage.log.rules.config import LogConfig
 
+pytestmark = pytest.mark.thorough
+
 NOW: Final = 1_700_000_000_000
 TOPIC_ID: Final = TopicId(UUID("b2698a74-0e10-8d65-9981-c07acf362664"))
 FOLDER: Final = "/data/events-0"

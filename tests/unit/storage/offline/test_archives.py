@@ -263,6 +263,7 @@ def test_a_target_whose_node_runs_is_refused() -> None:
             bring(disk, archive)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(100))
 def test_an_archive_that_is_not_intact_changes_nothing(seed: int) -> None:
     archive, committed, _ = source_archive(is_compressed=seed % 3 == 0)

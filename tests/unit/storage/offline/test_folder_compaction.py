@@ -130,6 +130,7 @@ def test_a_folder_that_lies_alone_needs_to_be_told_what_is_committed() -> None:
         assert compact(disk, path="/copy/table-0", high_watermark=end_offset).passes == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("is_power_lost", [False, True], ids=["killed", "power lost"])
 def test_an_end_at_any_step_loses_nothing(*, is_power_lost: bool) -> None:
     step = 0

@@ -110,6 +110,7 @@ def test_what_went_wrong_there_is_raised_here(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("has_begun", [False, True])
 def test_a_worker_that_is_killed_is_told_of_and_another_does_the_next_job(tmp_path: Path, *, has_begun: bool) -> None:
     job = job_in(tmp_path / "t-0")

@@ -275,6 +275,7 @@ def facts(group: ConsumerGroup) -> tuple[object, ...]:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_no_partition_has_two_owners(seed: int) -> None:
     """To replay a seed: pytest tests/unit/broker/groups/consumer/test_ownership.py -k 'owners[7]', with its number.
