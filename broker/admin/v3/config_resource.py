@@ -141,9 +141,9 @@ async def defaults_of_new_topic(call: Call, topic_id: object) -> dict[str, tuple
         assignments=(),
         configs=(),
     )
-    answer = await call.node.ask(
-        CreateTopicsRequest(topics=(new,), validate_only=True), CreateTopicsResponse, call.context
-    )
+    # The node's own question: to know defaults the client need not be allowed to create a topic.
+    request = CreateTopicsRequest(topics=(new,), validate_only=True)
+    answer = await call.node.ask(request, CreateTopicsResponse, call.node.own_context)
     (result,) = answer.topics
     check(result.error_code, result.error_message)
     return {one.name: (one.value, ConfigSource(int(one.config_source)).name) for one in result.configs or ()}

@@ -206,6 +206,21 @@ def test_a_stream_ends_when_its_client_may_not_have_it_any_more() -> None:
     asyncio.run(scenario())
 
 
+def test_defaults_of_a_topic_need_no_permission_to_create_one() -> None:
+    """They are asked of the controller by a creation that is only validated."""
+
+    async def scenario() -> None:
+        async with asked() as one:
+            await one.broker.connection.call(_retention("mine"))
+            await one.broker.allow(ResourceType.TOPIC, "mine", AclOperation.DESCRIBE_CONFIGS)
+            configs = (await one.told("/topics/mine/default-configs"))["data"]
+            (retention,) = (config for config in configs if config["name"] == "retention.ms")
+            assert (retention["value"], retention["is_default"]) == ("604800000", True)
+            await one.told("/topics/other/default-configs", 403)
+
+    asyncio.run(scenario())
+
+
 def _everything() -> DeleteAclsRequest:
     wanted = DeleteAclsFilter(
         resource_type_filter=i8(ResourceType.ANY),
