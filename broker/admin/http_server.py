@@ -16,6 +16,7 @@ from aiohttp.web_protocol import RequestHandler, _ErrInfo
 from .application import make_application, unreadable_response
 from .node_ports import NodePorts
 from .operations import OPERATIONS
+from .tls_door import TlsDoor
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +33,6 @@ SHUTDOWN_TIMEOUT_S: Final = 2.0
 LINGERING_S: Final = 1.0
 """How long the rest of a body behind a refusal is thrown away, for the client to see the answer: it may be that of a
 client that has proved nothing."""
-HANDSHAKE_TIMEOUT_S: Final = 10.0
 PIPELINED_MAX: Final = 2
 """Requests that wait behind the one that runs on their connection: aiohttp keeps 32, each with all of its body."""
 
@@ -94,8 +94,8 @@ class HttpServer:
         tls: Callable[[], ssl.SSLContext] | None = None,
     ) -> None:
         """`tls` has the context of https, of each connection."""
-        self._tls = tls
         self._loop = loop
+        self._door = None if tls is None else TlsDoor(loop, tls, self._make_connection, self._has_place)
         application.middlewares.insert(0, self._watch)
         self._runner = web.AppRunner(
             application,
@@ -117,15 +117,11 @@ class HttpServer:
         """`encrypted` are those of https."""
         await self._runner.setup()
         for one in sockets:
-            context = self._server_context() if one in encrypted else None
-            self._servers.append(
-                await self._loop.create_server(
-                    self._accept,
-                    sock=one,
-                    ssl=context,
-                    ssl_handshake_timeout=None if context is None else HANDSHAKE_TIMEOUT_S,
-                )
-            )
+            if one in encrypted:
+                assert self._door is not None, "https needs certificates"
+                self._door.open(one)
+            else:
+                self._servers.append(await self._loop.create_server(self._accept, sock=one))
         self._watching = self._loop.create_task(self._close_silent())
 
     async def stop(self) -> None:
@@ -134,19 +130,9 @@ class HttpServer:
             self._watching.cancel()
         for server in self._servers:
             server.close()
+        if self._door is not None:
+            await self._door.close()
         await self._runner.cleanup()
-
-    def _server_context(self) -> ssl.SSLContext:
-        """One that hands each connection over to what is current: certificates are renewed while it serves."""
-        assert self._tls is not None, "https needs certificates"
-        current = self._tls
-        first = current()
-
-        def take_current(tls_object: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _first: ssl.SSLContext) -> None:
-            tls_object.context = current()
-
-        first.sni_callback = take_current
-        return first
 
     @property
     def _server(self) -> web.Server:
@@ -155,8 +141,15 @@ class HttpServer:
         return server
 
     def _accept(self) -> asyncio.Protocol:
-        if len(self._server.connections) >= CONNECTIONS_MAX and not self._give_up_one():
-            return _Refused()
+        return self._make_connection() if self._has_place() else _Refused()
+
+    def _has_place(self) -> bool:
+        """Whether there is one for another connection; perhaps that of one that is silent."""
+        door = self._door
+        count = len(self._server.connections) + (0 if door is None else len(door))
+        return count < CONNECTIONS_MAX or (door is not None and door.give_up_one(IDLE_S)) or self._give_up_one()
+
+    def _make_connection(self) -> RequestHandler:
         connection = self._server()
         self._silences[connection] = _Silence(self._loop.time())
         return connection
@@ -202,9 +195,10 @@ class HttpServer:
 
 def _abort(connection: RequestHandler) -> None:
     """Without sending what is left: a client that does not read would keep the socket for as long as it likes."""
+    # Those of uvloop are no subclass of asyncio's.
     transport = connection.transport
     connection.force_close()
-    if isinstance(transport, asyncio.Transport):
+    if transport is not None:
         transport.abort()
 
 

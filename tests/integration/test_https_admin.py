@@ -4,13 +4,16 @@ they are, by `ssl.principal.mapping.rules`."""
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 import pytest
 from certificates import Authority
+from waiting import wait_for
 
 from penstock.client.admin import Admin, AdminProblem, AdminUnreachable, AsyncAdmin
 from penstock.client.admin.credentials import AdminCredentials
@@ -145,6 +148,25 @@ def test_who_shows_nothing_is_told_how_to_prove_himself(site: Site) -> None:
         # No rule applies to its name.
         nameless.list_nodes()
     assert unmapped.value.status == 403
+
+
+def test_strangers_that_begin_no_handshake_do_not_keep_others_out(site: Site) -> None:
+    """They get the places that there are, and the oldest of them makes room."""
+    with ExitStack() as stack:
+        for _ in range(300):
+            stack.enter_context(socket.create_connection(("127.0.0.1", site.node.admin_port or 0), timeout=10))
+
+        def is_served() -> bool:
+            try:
+                with site.admin("Admin") as admin:
+                    return [node.node_id for node in admin.list_nodes().nodes] == [1]
+            except AdminUnreachable:
+                return False
+
+        wait_for(is_served, "the administrator is let in")
+        log = site.node.log.read_bytes()
+        assert b"Traceback" not in log
+        assert b"ERROR" not in log
 
 
 def test_neither_side_takes_a_certificate_of_an_authority_that_it_does_not_trust(site: Site) -> None:

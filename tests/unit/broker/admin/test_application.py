@@ -5,18 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import socket
+import ssl
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
+import aiohttp
 from admin_http import puppet_ports, served
 from aiohttp.http_exceptions import HttpProcessingError
+from certificates import Authority
 from msgspec import Struct
 from waiting import loop_until
 
 from penstock.broker.admin import application, http_server
-from penstock.broker.admin.application import REQUESTS_MAX
+from penstock.broker.admin.application import REQUESTS_MAX, make_application
+from penstock.broker.admin.http_server import HttpServer
 from penstock.broker.admin.operation import Answered, Call, HttpError, Operation, Stream
 from penstock.broker.security.http_identities import HttpIdentity
 from penstock.protocol.errors import ErrorCode, KafkaError
@@ -358,5 +364,47 @@ def test_who_holds_connections_does_not_keep_others_out(monkeypatch: Any) -> Non
                 writer.close()
                 with contextlib.suppress(ConnectionError):
                     await writer.wait_closed()
+
+    run(test)
+
+
+def test_who_holds_handshakes_of_tls_does_not_keep_others_out(monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.setattr(http_server, "CONNECTIONS_MAX", 3)
+    monkeypatch.setattr(http_server, "IDLE_S", 0.0)
+    authority = Authority()
+    file = tmp_path / "node.pem"
+    file.write_text(authority.issue("localhost"))
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(file)
+
+    async def test(loop: Any) -> None:
+        listening = socket.create_server(("127.0.0.1", 0))
+        listening.setblocking(False)
+        port = listening.getsockname()[1]
+        one = operation(echo, answer=Echo)
+        http = HttpServer(make_application(puppet_ports(loop), [one], frozenset({"localhost"})), loop, lambda: context)
+        await http.start([listening], [listening])
+        try:
+            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
+            async with aiohttp.ClientSession() as client:
+                for _ in range(3):
+                    url, tls = f"https://localhost:{port}/x", authority.client_context(tmp_path)
+                    async with client.get(url, ssl=tls, headers={"Connection": "close"}) as answer:
+                        assert answer.status == 200
+            # The oldest made room.
+            with contextlib.suppress(ConnectionError):
+                assert await held[0][0].read() == b""
+            # What is no TLS is let go of.
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /x HTTP/1.1\r\n\r\n")
+            with contextlib.suppress(ConnectionError):
+                assert not (await reader.read()).startswith(b"HTTP")
+            for _, stranger in (*held, (reader, writer)):
+                stranger.close()
+                with contextlib.suppress(ConnectionError):
+                    await stranger.wait_closed()
+        finally:
+            await http.stop()
+            listening.close()
 
     run(test)
