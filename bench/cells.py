@@ -32,7 +32,7 @@ from .workloads.quorum_fencing import quorum_fencing
 from .workloads.quorum_image import quorum_image
 from .workloads.quorum_quiet import quorum_quiet
 from .workloads.quorum_topic import quorum_topic
-from .workloads.quotas import quotas_settle, quotas_users
+from .workloads.quotas import quotas_others, quotas_settle, quotas_users
 from .workloads.replicated_partitions import replicated_partitions
 from .workloads.sasl import SCRAM, sasl
 from .workloads.scraping import scraping
@@ -236,8 +236,15 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
         ),
         Cell(
             name="quotas/settle",
-            title="clients with quotas, beside records at a steady rate",
+            title="clients with quotas",
             run=lambda target: quotas_settle(target, windows=12 // part),
+            needs_node=True,
+            is_extra=True,
+        ),
+        Cell(
+            name="quotas/others",
+            title="records at a steady rate, beside clients with quotas",
+            run=lambda target: quotas_others(target, rounds=8 // part),
             needs_node=True,
             is_extra=True,
         ),

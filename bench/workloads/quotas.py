@@ -1,15 +1,19 @@
 """Clients with quotas: how near they settle, what they cost others, and what quotas of a thousand clients cost.
 
 *settle*: a producer, a consumer and an administrator do what their quotas allow, in a process of their own; what they
-did is measured from the third window on. Meanwhile single records are sent and read at a steady rate, as before alone.
+did is measured from the third window on.
 
-*users*: a thousand connections, each of another client id, send one small request after the other; then each client id
-has quotas that it does not reach.
+*others*: single records are sent and read at a steady rate, in turn beside those three and while they are stopped.
+
+*users*: a thousand connections, each of another client id with quotas that it does not reach, and a thousand without
+quotas send one small request after the other, in turn by the hundred: what else runs on the machine has its part in
+both.
 """
 
 from __future__ import annotations
 
 import asyncio
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -50,8 +54,8 @@ WINDOW_S: Final = 11.0
 """Kafka's default: eleven samples of a second."""
 _UNREACHED: Final = 1e12
 _LIMITED, _STEADY = "limited", "steady"
-_ROUNDS: Final = 5
-_PAIRS: Final = 5
+_ROUNDS: Final = 30
+_GROUP: Final = 100
 _MICROSECONDS: Final = 1e6
 
 
@@ -62,23 +66,42 @@ def quotas_settle(target: Target, *, windows: int) -> Mapping[str, float | None]
         running, _ = stack.enter_context(target.fresh_running())
         _make_topics(running, int(LIMITS[CONSUMER][1] * (seconds + 4 * WINDOW_S)))
         set_quotas(running, [(client_id, (key,), value) for client_id, (key, value) in LIMITS.items()])
+        limited = {role: _begin(running, role, 2 * WINDOW_S, seconds) for role in LIMITS}
+        deadline_s = seconds + 2 * WINDOW_S + DEADLINE_S
+        done = {role: float(process.communicate(timeout=deadline_s)[0]) for role, process in limited.items()}
+    return {f"quota_{role}_of_limit": done[role] / limit for role, (_, limit) in LIMITS.items()}
+
+
+def quotas_others(target: Target, *, rounds: int) -> Mapping[str, float | None]:
+    """Medians of so many rounds, each of a window of the quotas."""
+    alone: list[Mapping[str, float | None]] = []
+    beside: list[Mapping[str, float | None]] = []
+    seconds = 2 * (rounds + 2) * WINDOW_S
+    with ExitStack() as stack:
+        running, _ = stack.enter_context(target.fresh_running())
+        _make_topics(running, int(LIMITS[CONSUMER][1] * seconds))
+        set_quotas(running, [(client_id, (key,), value) for client_id, (key, value) in LIMITS.items()])
         steady = SteadyRecords(running, _STEADY)
-        try:
+        stack.callback(steady.close)
+        limited = [_begin(running, role, 0, seconds) for role in LIMITS]
+        for process in limited:
+            stack.callback(_end, process)
+        # Until they have used what they may do at once.
+        steady.run(2 * WINDOW_S)
+        for _ in range(rounds):
+            beside.append(steady.run(WINDOW_S))
+            _signal(limited, signal.SIGSTOP)
             steady.run(WARM_UP_S)
-            alone = steady.run(seconds / 2)
-            limited = {role: _begin(running, role, 2 * WINDOW_S, seconds) for role in LIMITS}
-            steady.run(2 * WINDOW_S)
-            beside = steady.run(seconds)
-            done = {role: float(process.communicate(timeout=DEADLINE_S)[0]) for role, process in limited.items()}
-        finally:
-            steady.close()
-    return {
-        **{f"quota_{role}_of_limit": done[role] / limit for role, (_, limit) in LIMITS.items()},
-        **{
-            f"quota_others_{name}_p99_ratio": (beside[f"{name}_p99_ms"] or 0) / (alone[f"{name}_p99_ms"] or 1)
-            for name in ("acknowledged", "end_to_end")
-        },
-    }
+            alone.append(steady.run(WINDOW_S))
+            _signal(limited, signal.SIGCONT)
+            steady.run(WARM_UP_S)
+    measures: dict[str, float | None] = {}
+    for name in ("acknowledged", "end_to_end"):
+        alone_ms, beside_ms = (median(one[f"{name}_p99_ms"] or 0 for one in found) for found in (alone, beside))
+        measures[f"quota_others_{name}_p99_alone_ms"] = alone_ms
+        measures[f"quota_others_{name}_p99_beside_ms"] = beside_ms
+        measures[f"quota_others_{name}_p99_ratio"] = beside_ms / alone_ms
+    return measures
 
 
 def quotas_users(target: Target, *, users: int) -> Mapping[str, float | None]:
@@ -88,19 +111,22 @@ def quotas_users(target: Target, *, users: int) -> Mapping[str, float | None]:
         topic = stack.enter_context(new_topic(running, 1))
         (address,) = leaders(running, topic)
         records = {0: batch(values(100)[:1])}
-        names = [f"client-{number}" for number in range(users)]
+        names = [f"client-{number}" for number in range(2 * users)]
+        # In turn, so that both lie in memory alike.
+        limited = names[::2]
         clients = [
             (stack.enter_context(Socket(address)), ProduceFrame.of(topic, records, client_id=name)) for name in names
         ]
-        _ask_all(clients, 1)
+        _ask_all(clients)
+        set_quotas(running, [(name, (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE), _UNREACHED) for name in limited])
+        _ask_all(clients)
         without: list[float] = []
         with_quotas: list[float] = []
-        # In turn, as other programs have their part of the machine's caches.
-        for _ in range(_PAIRS):
-            for value, found in ((None, without), (_UNREACHED, with_quotas)):
-                set_quotas(running, [(name, (PRODUCER_BYTE_RATE, CONSUMER_BYTE_RATE), value) for name in names])
-                _ask_all(clients, 1)
-                found.append(_measured_us(running, clients))
+        for number in range(_ROUNDS):
+            for start in range(0, 2 * users, 2 * _GROUP):
+                pair = [(0, with_quotas), (1, without)]
+                for place, found in pair if number % 2 else reversed(pair):
+                    found.append(_measured_us(running, clients[start + place : start + 2 * _GROUP : 2]))
         without_us, with_us = median(without), median(with_quotas)
     return {
         "quota_users_without_cpu_us": without_us,
@@ -152,19 +178,28 @@ def _begin(target: Target, role: str, from_s: float, seconds: float) -> subproce
     return subprocess.Popen((*command, str(from_s), str(seconds)), stdout=subprocess.PIPE, text=True)
 
 
+def _signal(processes: Iterable[subprocess.Popen[str]], number: signal.Signals) -> None:
+    for process in processes:
+        process.send_signal(number)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
+
+
 def _measured_us(target: Target, clients: list[tuple[Socket, ProduceFrame]]) -> float:
     with measured(target.pids) as usage:
-        _ask_all(clients, _ROUNDS)
+        _ask_all(clients)
     assert usage.broker_cpu_s is not None, "it runs here"
-    return usage.broker_cpu_s / (_ROUNDS * len(clients)) * _MICROSECONDS
+    return usage.broker_cpu_s / len(clients) * _MICROSECONDS
 
 
-def _ask_all(clients: list[tuple[Socket, ProduceFrame]], rounds: int) -> None:
-    for _ in range(rounds):
-        for connection, frame in clients:
-            connection.send(frame.data)
-        for connection, frame in clients:
-            answer = connection.receive()
-            while len(answer) < frame.answer_size:
-                answer += connection.receive()
-            frame.check(answer)
+def _ask_all(clients: list[tuple[Socket, ProduceFrame]]) -> None:
+    for connection, frame in clients:
+        connection.send(frame.data)
+    for connection, frame in clients:
+        answer = connection.receive()
+        while len(answer) < frame.answer_size:
+            answer += connection.receive()
+        frame.check(answer)

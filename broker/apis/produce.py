@@ -153,9 +153,9 @@ class ProduceHandler:
             return True
         end_offset = info.last_offset + 1
         if not acks:
-            request.respond_nothing(_throttle_time_ms(request, is_answered=False))
+            request.respond_nothing(0 if context.quota is None else context.quota.on_unanswered(len(request.body)))
         elif not partition.is_pending(end_offset, acks):
-            throttle_time_ms = 0 if request.context.quota is None else _throttle_time_ms(request)
+            throttle_time_ms = 0 if context.quota is None else context.quota.on_produced(len(request.body))
             request.respond(
                 encode_single_produce(
                     request.api_version,
@@ -333,7 +333,8 @@ class ProduceHandler:
         elif error := first_error(answers):
             request.close_connection(f"produce with acks=0 failed: {error}")
         else:
-            request.respond_nothing(_throttle_time_ms(request, is_answered=False))
+            quota = request.context.quota
+            request.respond_nothing(0 if quota is None else quota.on_unanswered(len(request.body)))
 
     def _respond(self, request: Request, answers: Sequence[TopicAnswers]) -> None:
         version = request.api_version
@@ -352,7 +353,8 @@ class ProduceHandler:
                     topic_answers[position] = answer._replace(current_leader=leader)
                     if endpoint is not None:
                         endpoints[endpoint.node_id] = endpoint
-        throttle_time_ms = _throttle_time_ms(request)
+        quota = request.context.quota
+        throttle_time_ms = 0 if quota is None else quota.on_produced(len(request.body))
         request.respond(
             encode_produce_response(
                 version,
@@ -382,12 +384,6 @@ def _check_transactional(context: RequestContext, message: ProduceRequest) -> No
         and not context.may(ApiKey.PRODUCE, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, name)
     ):
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-
-
-def _throttle_time_ms(request: Request, *, is_answered: bool = True) -> int:
-    """Counts the request for its client's quotas, if it has any (KIP-13, KIP-219)."""
-    quota = request.context.quota
-    return 0 if quota is None else quota.on_produced(request.size_bytes, is_answered=is_answered)
 
 
 def transaction_support(version: int) -> TransactionSupport:

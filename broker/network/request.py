@@ -224,11 +224,6 @@ class Request:
         self.is_connected = True
         self.on_disconnect: Callable[[], None] | None = None
 
-    @property
-    def size_bytes(self) -> int:
-        """Of the frame, without its size."""
-        return len(self.body)
-
     def respond(self, answer: bytes | Sequence[AnswerPart], throttle_time_ms: int = 0) -> None:
         """Fills the slot. With a throttle time the answer goes out at once and nothing begins for that long
         (KIP-219)."""

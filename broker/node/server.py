@@ -100,7 +100,7 @@ class Node:
             loop=loop,
             wall_clock_ms=wall_clock_ms,
             steady_clock_ms=self._steady_clock_ms,
-            monotonic_ms=lambda: _milliseconds(loop.time()),
+            monotonic_ms=lambda: int(loop.time() * 1000),
             random=random,
             fail=self._fail,
         )
@@ -140,7 +140,7 @@ class Node:
             window_ms=1000 * config.quotas.quota_window_size_seconds,
             mutation_sample_count=config.quotas.controller_quota_window_num,
             mutation_window_ms=1000 * config.quotas.controller_quota_window_size_seconds,
-            monotonic_ms=self._runtime.monotonic_ms,
+            time_s=loop.time,
         )
         self._publishers.add(self._quotas)
         if not config.is_broker:

@@ -52,13 +52,13 @@ class ClientQuotas:
         window_ms: int,
         mutation_sample_count: int = 11,
         mutation_window_ms: int = 1_000,
-        monotonic_ms: Callable[[], int],
+        time_s: Callable[[], float],
     ) -> None:
         """`quota.window.num`, and `quota.window.size.seconds` in milliseconds; then `controller.quota.window.num` and
-        `.size.seconds`."""
+        `.size.seconds`. `time_s` is the loop's clock."""
         self._sample_count = sample_count
         self._window_ms = window_ms
-        self.now_ms = monotonic_ms
+        self.time_s = time_s
         self._quotas: Mapping[QuotaEntity, Quotas] = {}
         self._is_set = False
         self._listeners: list[tuple[Callable[[], None], ConnectionRates | None]] = []
@@ -73,6 +73,9 @@ class ClientQuotas:
     def max_request_throttle_ms(self) -> int:
         """Of one response, because of request time. Kafka: ClientRequestQuotaManager.maxThrottleTimeMs."""
         return self._window_ms
+
+    def now_ms(self) -> int:
+        return int(self.time_s() * 1000)
 
     def attach(self, refresh: Callable[[], None], rates: ConnectionRates | None = None) -> None:
         """`refresh` is called when `find` may answer anew; `rates`, if any, have the quotas of addresses."""
@@ -106,8 +109,9 @@ class ClientQuotas:
             return self._clients[key]
         if len(self._clients) >= CLIENTS_MAX:
             self._clients.clear()
-        quotas = {quota_key: self._applied(quota_key, *key) for quota_key in self.sensors}
-        client = LimitedClient(self, quotas) if any(quota is not None for quota in quotas.values()) else None
+        found = {quota_key: self._applied(quota_key, *key) for quota_key in self.sensors}
+        applied = {quota_key: quota for quota_key, quota in found.items() if quota is not None}
+        client = LimitedClient(self, applied) if applied else None
         self._clients[key] = client
         return client
 
@@ -128,37 +132,11 @@ class ClientQuotas:
     def sensor(self, key: str, quota: AppliedQuota) -> RateSensor:
         return self.sensors[key].sensor(quota.clients, quota.bound, self.now_ms())
 
-    @property
-    def sample_s(self) -> float:
-        return self._window_ms / 1000
-
-    @property
-    def window_s(self) -> float:
-        """Of all samples but the one that has just begun."""
-        return (self._sample_count - 1) * self._window_ms / 1000
-
-
-class _Limit:
-    """One quota of a client, and its sensor."""
-
-    __slots__ = ("_key", "_quota", "_quotas", "_sensor")
-
-    def __init__(self, quotas: ClientQuotas, key: str, quota: AppliedQuota) -> None:
-        self._quotas = quotas
-        self._key = key
-        self._quota = quota
-        self._sensor = quotas.sensor(key, quota)
-
-    @property
-    def sensor(self) -> RateSensor:
-        if self._sensor.is_dropped:
-            self._sensor = self._quotas.sensor(self._key, self._quota)
-        return self._sensor
-
-    def use(self, value: float, now_ms: int) -> int:
-        """Counts; returns the throttle time."""
-        sensor = self._sensor
-        return sensor.use(value, now_ms) if not sensor.is_dropped else self.sensor.use(value, now_ms)
+    def is_beyond(self, bound: float, size_bytes: int, left: float) -> bool:
+        """Whether a response is larger than what is left and one sample, though it would fit into the window of all
+        samples but the one that has just begun."""
+        sample_bytes = bound * self._window_ms / 1000
+        return left + sample_bytes < size_bytes <= (self._sample_count - 1) * sample_bytes
 
 
 class LimitedClient:
@@ -167,86 +145,99 @@ class LimitedClient:
     Of its changes of topics it counts none: the controller tells the throttle time.
     """
 
-    __slots__ = (
-        "_fetch",
-        "_handled_s",
-        "_now_ms",
-        "_produce",
-        "_request",
-        "_request_ms_max",
-        "_sample_s",
-        "_window_s",
-        "is_measured",
-    )
+    __slots__ = ("_applied", "_fetch", "_handled_s", "_produce", "_quotas", "_request", "_time_s", "is_measured")
 
-    def __init__(self, quotas: ClientQuotas, applied: Mapping[str, AppliedQuota | None]) -> None:
-        limits = {
-            key: None if quota is None or key == CONTROLLER_MUTATION_RATE else _Limit(quotas, key, quota)
-            for key, quota in applied.items()
-        }
-        self._now_ms = quotas.now_ms
-        self._produce = limits[PRODUCER_BYTE_RATE]
-        self._fetch = limits[CONSUMER_BYTE_RATE]
-        self._request = limits[REQUEST_PERCENTAGE]
-        self._request_ms_max = quotas.max_request_throttle_ms
-        self.is_measured = self._request is not None
+    def __init__(self, quotas: ClientQuotas, applied: Mapping[str, AppliedQuota]) -> None:
+        """`applied` by the keys of quotas."""
+        self._quotas = quotas
+        self._applied = applied
+        self._time_s = quotas.time_s
+        self.is_measured = REQUEST_PERCENTAGE in applied
         # Of requests since the last response, which counts it.
         self._handled_s = 0.0
-        self._sample_s = quotas.sample_s
-        self._window_s = quotas.window_s
+        self._produce = self._sensor(PRODUCER_BYTE_RATE)
+        self._fetch = self._sensor(CONSUMER_BYTE_RATE)
+        self._request = self._sensor(REQUEST_PERCENTAGE)
 
     def on_handled(self, elapsed_s: float) -> None:
         self._handled_s += elapsed_s
 
-    def on_produced(self, size_bytes: int, *, is_answered: bool) -> int:
-        now_ms = self._now_ms()
+    def on_produced(self, size_bytes: int) -> int:
+        now_ms = int(self._time_s() * 1000)
         produce, request = self._produce, self._request
-        bandwidth_ms = 0 if produce is None else produce.use(size_bytes, now_ms)
-        request_ms = self._request_throttle_ms(request, now_ms) if is_answered and request is not None else 0
+        bandwidth_ms = request_ms = 0
+        if produce is not None:
+            bandwidth_ms = produce.use(size_bytes, now_ms)
+            if bandwidth_ms < 0:
+                produce = self._produce = self._sensor_of(PRODUCER_BYTE_RATE)
+                bandwidth_ms = produce.use(size_bytes, now_ms)
+        if request is not None:
+            request_ms = self._request_throttle_ms(request, now_ms)
         return self._longer(produce, bandwidth_ms, request_ms, now_ms) if bandwidth_ms or request_ms else 0
+
+    def on_unanswered(self, size_bytes: int) -> int:
+        produce = self._produce
+        if produce is None:
+            return 0
+        if produce.is_dropped:
+            produce = self._produce = self._sensor_of(PRODUCER_BYTE_RATE)
+        now_ms = int(self._time_s() * 1000)
+        bandwidth_ms = produce.use(size_bytes, now_ms)
+        return self._longer(produce, bandwidth_ms, 0, now_ms) if bandwidth_ms else 0
 
     def fetch_bytes_max(self) -> int:
         if self._fetch is None:
             return UNLIMITED_BYTES
-        return min(max(int(self._fetch.sensor.left(self._now_ms())), 1), UNLIMITED_BYTES)
+        return min(max(int(self._live_fetch(self._fetch).left(int(self._time_s() * 1000))), 1), UNLIMITED_BYTES)
 
     def on_fetched(self, size_bytes: int) -> int:
-        now_ms = self._now_ms()
-        fetch, request = self._fetch, self._request
-        request_ms = 0 if request is None else self._request_throttle_ms(request, now_ms)
+        now_ms = int(self._time_s() * 1000)
+        request_ms = 0 if self._request is None else self._request_throttle_ms(self._request, now_ms)
+        fetch = self._fetch
         bandwidth_ms = 0
         if fetch is not None:
-            sensor = fetch.sensor
-            left = sensor.left(now_ms)
+            fetch = self._live_fetch(fetch)
+            left = fetch.left(now_ms)
             # The first batch of a response may be larger than what is left, by one sample, or by any size if it is
             # larger than all of the window. It counts, and what follows waits for it.
             if left < 0:
-                bandwidth_ms = max(sensor.throttle_time_ms(sensor.bound, now_ms), 1)
-            elif size_bytes > left + sensor.bound * self._sample_s and size_bytes <= sensor.bound * self._window_s:
-                bandwidth_ms = max(sensor.use(size_bytes, now_ms), 1)
-                sensor.record(-size_bytes, now_ms)
+                bandwidth_ms = max(fetch.throttle_time_ms(fetch.bound, now_ms), 1)
+            elif self._quotas.is_beyond(fetch.bound, size_bytes, left):
+                bandwidth_ms = max(fetch.use(size_bytes, now_ms), 1)
+                fetch.record(-size_bytes, now_ms)
             elif not request_ms:
                 # With a throttle time the response goes out without records.
-                sensor.record(size_bytes, now_ms)
+                fetch.record(size_bytes, now_ms)
         return self._longer(fetch, bandwidth_ms, request_ms, now_ms) if bandwidth_ms or request_ms else 0
 
     def on_answered(self, throttle_time_ms: int) -> int:
-        request = self._request
-        if request is None:
+        if self._request is None:
             return throttle_time_ms
-        now_ms = self._now_ms()
-        request_ms = self._request_throttle_ms(request, now_ms)
+        now_ms = int(self._time_s() * 1000)
+        request_ms = self._request_throttle_ms(self._request, now_ms)
         return max(throttle_time_ms, self._longer(None, 0, request_ms, now_ms) if request_ms else 0)
 
-    def _request_throttle_ms(self, request: _Limit, now_ms: int) -> int:
+    def _request_throttle_ms(self, request: RateSensor, now_ms: int) -> int:
+        if request.is_dropped:
+            request = self._request = self._sensor_of(REQUEST_PERCENTAGE)
         handled_s, self._handled_s = self._handled_s, 0.0
-        throttle_time_ms = request.use(handled_s * PERCENT, now_ms)
-        return min(throttle_time_ms, self._request_ms_max)
+        return min(request.use(handled_s * PERCENT, now_ms), self._quotas.max_request_throttle_ms)
 
-    def _longer(self, bandwidth: _Limit | None, bandwidth_ms: int, request_ms: int, now_ms: int) -> int:
-        limit, throttle_time_ms = (
+    def _live_fetch(self, fetch: RateSensor) -> RateSensor:
+        if fetch.is_dropped:
+            fetch = self._fetch = self._sensor_of(CONSUMER_BYTE_RATE)
+        return fetch
+
+    def _longer(self, bandwidth: RateSensor | None, bandwidth_ms: int, request_ms: int, now_ms: int) -> int:
+        sensor, throttle_time_ms = (
             (bandwidth, bandwidth_ms) if bandwidth_ms > request_ms else (self._request, request_ms)
         )
-        assert limit is not None, "it throttles"
-        limit.sensor.note_throttle(throttle_time_ms, now_ms)
+        assert sensor is not None, "it throttles"
+        sensor.note_throttle(throttle_time_ms, now_ms)
         return throttle_time_ms
+
+    def _sensor(self, key: str) -> RateSensor | None:
+        return self._sensor_of(key) if key in self._applied else None
+
+    def _sensor_of(self, key: str) -> RateSensor:
+        return self._quotas.sensor(key, self._applied[key])

@@ -22,8 +22,11 @@ class ClientQuota(Protocol):
     def on_handled(self, elapsed_s: float) -> None:
         """So long the event loop worked on a request: it counts for the next throttle time."""
 
-    def on_produced(self, size_bytes: int, *, is_answered: bool) -> int:
-        """Counts a Produce request. One without a response (acks=0) is throttled for its bytes alone."""
+    def on_produced(self, size_bytes: int) -> int:
+        """Counts a Produce request with a response."""
+
+    def on_unanswered(self, size_bytes: int) -> int:
+        """Counts a Produce request without one (acks=0), which is throttled for its bytes alone."""
 
     def on_fetched(self, size_bytes: int) -> int:
         """Counts a Fetch response; one with a throttle time is not counted, as it must be sent without records."""

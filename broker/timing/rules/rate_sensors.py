@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterator
 from typing import Final, Generic, TypeVar
 
@@ -17,48 +18,78 @@ EXPIRY_INTERVAL_MS: Final = 30_000
 THROTTLE_WINDOW_MS: Final = 30_000
 """Averages are over two of these. Kafka: `Avg` of two samples of 30 s."""
 SENSORS_MAX: Final = 50_000
-"""About 40 MB. A client with ever new client ids must not take the memory of a node: with one more, the half that was
+"""About 30 MB. A client with ever new client ids must not take the memory of a node: with one more, the half that was
 used least recently is dropped. Apache Kafka has no such bound."""
+
+
+DROPPED: Final = -1
+"""In place of a throttle time: the sensor is not of its clients any more."""
 
 
 class RateSensor(SampledRate):
     """One rate and its bound, in values a second."""
 
-    __slots__ = ("_made_ms", "_throttles", "bound", "bucket", "is_dropped")
+    __slots__ = ("_bound", "_made_ms", "_most", "_room", "_throttles", "bucket")
 
     def __init__(self, *, sample_count: int, window_ms: int, bound: float, now_ms: int) -> None:
         super().__init__(sample_count=sample_count, window_ms=window_ms)
+        # So much may be in the newest sample with a rate within the bound, whatever passes of the window: no window is
+        # shorter than that, and samples that are too old only make the rate higher.
+        self._room = self._most = 0.0
         self.bound = bound
         self.bucket = TokenBucket(burst_ms=sample_count * window_ms)
         """For quotas that are of tokens: it holds as much as comes in all samples."""
-        self.is_dropped = False
         self._made_ms = now_ms
         # Of the present window and the one before: when it began, how many throttle times, and their sum.
         self._throttles: list[tuple[int, int, int]] = []
 
     @property
     def last_used_ms(self) -> int:
-        return int(self._newest[1]) if self._newest else self._made_ms
+        return self._made_ms if self._newest_start_ms is None else self._newest_last_ms
+
+    @property
+    def bound(self) -> float:
+        return self._bound
+
+    @bound.setter
+    def bound(self, bound: float) -> None:
+        self._bound = bound
+        self._most = bound * self._least_ms / 1000
+        self._room = self._most - self._older_total
+
+    def record(self, value: float, now_ms: int) -> None:
+        super().record(value, now_ms)
+        self._room = self._most - self._older_total
+
+    @property
+    def is_dropped(self) -> bool:
+        return self._most < 0
+
+    def drop(self) -> None:
+        """From now on another one counts for its clients."""
+        self._most = self._room = -math.inf
 
     def use(self, value: float, now_ms: int) -> int:
-        """Counts; returns for how long nothing may be recorded, so that the rate falls to the bound."""
+        """Counts; returns for how long nothing may be recorded, so that the rate falls to the bound.
+
+        DROPPED if it does not count any more.
+        """
         # On the path of each request of a client with a quota: `record`, without another call.
         if now_ms < self._newest_end_ms:
-            newest = self._newest
-            newest[1] = now_ms
-            newest[2] += value
-            self._total += value
+            self._newest_last_ms = now_ms
+            self._newest_total = total = self._newest_total + value
         else:
             self._begin_sample(value, now_ms)
-        # No window is shorter than that, and samples that are too old only make the rate higher.
-        if self._total * 1000 <= self.bound * self._least_ms:
+            self._room = self._most - self._older_total
+            total = value
+        if total <= self._room:
             return 0
-        return self.throttle_time_ms(self.bound, now_ms)
+        return DROPPED if self.is_dropped else self.throttle_time_ms(self._bound, now_ms)
 
     def left(self, now_ms: int) -> float:
         """How much may be used now, so that the rate is the bound; negative when it is above."""
         window_ms = self.window_ms(now_ms)
-        return self.bound * window_ms / 1000 - self._total
+        return self._bound * window_ms / 1000 - self.total
 
     def note_throttle(self, throttle_time_ms: int, now_ms: int) -> None:
         """Something was throttled because of this sensor."""
@@ -115,4 +146,4 @@ class RateSensors(Generic[K]):
     def _drop_unused_since(self, last_used_ms: int) -> None:
         unused = [key for key, sensor in self._sensors.items() if sensor.last_used_ms <= last_used_ms]
         for key in unused:
-            self._sensors.pop(key).is_dropped = True
+            self._sensors.pop(key).drop()

@@ -18,7 +18,7 @@ BATCH = write_batch([Record(0, 1_700_000_000_000, b"k", bytes(1000))])
 
 def limit(node: DataNode, **quotas: float) -> None:
     """The quotas of the test's client, whose window is as Kafka's default."""
-    limits = ClientQuotas(sample_count=11, window_ms=1000, monotonic_ms=lambda: node.now_ms)
+    limits = ClientQuotas(sample_count=11, window_ms=1000, time_s=lambda: node.now_ms / 1000)
     limits.set_quotas({(("client-id", None),): quotas})
     context = RequestContext(listener_name="PLAINTEXT", peer_host="127.0.0.1", client_id=node.client_id)
     node.quota = limits.find(context)
@@ -40,7 +40,7 @@ def test_a_produce_above_the_rate_is_appended_and_told_to_wait(filled: DataNode)
     assert (first.answer.throttle_time.total_seconds(), first.muted_ms) == (0, 0)
     second = filled.begin_produce(BATCH)
     throttle_time_ms = second.answer.throttle_time.total_seconds() * 1000
-    size = second.request.size_bytes
+    size = len(second.request.body)
     assert second.answer.responses[0].partition_responses[0].base_offset == 9
     assert throttle_time_ms == second.muted_ms == (2 * size - 2000) * 1000 // 200
 

@@ -514,15 +514,13 @@ class Quota:
     def is_measured(self) -> bool:
         return True
 
-    @property
-    def mutations(self) -> None:
-        return None
-
     def on_handled(self, elapsed_s: float) -> None:
         self.handled_s.append(elapsed_s)
 
-    def on_produced(self, size_bytes: int, *, is_answered: bool) -> int:
-        raise AssertionError(f"{size_bytes} of {is_answered}: handlers ask for it")
+    def on_produced(self, size_bytes: int) -> int:
+        raise AssertionError(f"{size_bytes}: handlers ask for it")
+
+    on_unanswered = on_produced
 
     def on_fetched(self, size_bytes: int) -> int:
         raise AssertionError(f"{size_bytes}: handlers ask for it")

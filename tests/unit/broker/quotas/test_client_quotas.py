@@ -28,7 +28,7 @@ class Broker:
     def __init__(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
         self.now_ms = 0
         self.refreshed = 0
-        self.quotas = ClientQuotas(sample_count=11, window_ms=1000, monotonic_ms=lambda: self.now_ms)
+        self.quotas = ClientQuotas(sample_count=11, window_ms=1000, time_s=lambda: self.now_ms / 1000)
         self.rates = ConnectionRates()
         self.quotas.attach(self._refresh, self.rates)
         self.quotas.set_quotas(quotas)
@@ -70,9 +70,9 @@ def test_a_name_with_a_colon_is_whole() -> None:
 
 def test_produced_bytes_are_throttled_above_the_rate_and_acks_0_is_too() -> None:
     client = Broker({ALICE: {PRODUCER_BYTE_RATE: 100.0}}).client()
-    assert client.on_produced(1000, is_answered=True) == 0
-    assert client.on_produced(100, is_answered=True) == 1000
-    assert client.on_produced(100, is_answered=False) == 2000
+    assert client.on_produced(1000) == 0
+    assert client.on_produced(100) == 1000
+    assert client.on_unanswered(100) == 2000
     assert client.on_fetched(1_000_000) == 0
 
 
@@ -142,15 +142,15 @@ def test_request_time_counts_from_the_next_response_and_waits_a_sample_at_most()
     assert client.on_answered(0) == 500
     client.on_handled(100.0)
     assert client.on_answered(0) == 1000
-    assert client.on_produced(1, is_answered=True) == 1000
+    assert client.on_produced(1) == 1000
     # A response that is not sent tells of nothing (Kafka: acks=0 is exempt).
-    assert client.on_produced(1, is_answered=False) == 0
+    assert client.on_unanswered(1) == 0
 
 
 def test_of_several_throttle_times_the_longest_counts() -> None:
     client = Broker({ALICE: {REQUEST_PERCENTAGE: 10.0, CONSUMER_BYTE_RATE: 100.0, PRODUCER_BYTE_RATE: 100.0}}).client()
     client.on_handled(1.05)
-    assert client.on_produced(1100, is_answered=True) == 1000
+    assert client.on_produced(1100) == 1000
     assert client.on_fetched(1010) == 500
     # The fetch was not counted, as its response has no records.
     assert client.on_fetched(1000) == 500
@@ -161,39 +161,39 @@ def test_of_several_throttle_times_the_longest_counts() -> None:
 def test_clients_of_a_user_share_its_quota_and_those_of_a_client_id_do_not() -> None:
     broker = Broker({ALICE: {PRODUCER_BYTE_RATE: 100.0}, (("client-id", None),): {PRODUCER_BYTE_RATE: 100.0}})
     one, other = broker.client(), broker.client(replace(CONTEXT, client_id="other"))
-    assert one.on_produced(1000, is_answered=True) == 0
-    assert other.on_produced(100, is_answered=True) == 1000
+    assert one.on_produced(1000) == 0
+    assert other.on_produced(100) == 1000
     bob, bobs_other = (
         broker.client(replace(CONTEXT, principal="User:bob", client_id=client_id)) for client_id in ("x", "y")
     )
-    assert bob.on_produced(1000, is_answered=True) == 0
-    assert bobs_other.on_produced(1000, is_answered=True) == 0
+    assert bob.on_produced(1000) == 0
+    assert bobs_other.on_produced(1000) == 0
 
 
 def test_a_change_of_quotas_makes_new_decisions_on_what_was_counted() -> None:
     broker = Broker({ALICE: {PRODUCER_BYTE_RATE: 100.0}})
     before = broker.client()
-    before.on_produced(1000, is_answered=True)
+    before.on_produced(1000)
     broker.quotas.set_quotas({ALICE: {PRODUCER_BYTE_RATE: 50.0}})
     assert broker.refreshed == 2
     assert broker.client() is not before
-    assert broker.client().on_produced(100, is_answered=True) == 12_000
+    assert broker.client().on_produced(100) == 12_000
     broker.quotas.set_quotas({ALICE: {PRODUCER_BYTE_RATE: 1e9}})
-    assert broker.client().on_produced(100, is_answered=True) == 0
+    assert broker.client().on_produced(100) == 0
 
 
 def test_a_dropped_sensor_is_made_again() -> None:
     broker = Broker({ALICE: {PRODUCER_BYTE_RATE: 100.0}})
     client = broker.client()
-    client.on_produced(1000, is_answered=True)
+    client.on_produced(1000)
     hour_ms = 3_600_000
     for number in range(3):
         broker.now_ms = (number + 1) * hour_ms
         broker.quotas.sensors[PRODUCER_BYTE_RATE].sensor(("x", str(number)), 1.0, broker.now_ms)  # type: ignore[arg-type]
     assert len(broker.quotas.sensors[PRODUCER_BYTE_RATE]) == 1
-    client.on_produced(1100, is_answered=True)
+    client.on_produced(1100)
     assert len(broker.quotas.sensors[PRODUCER_BYTE_RATE]) == 2
-    assert client.on_produced(0, is_answered=True) == 1000
+    assert client.on_produced(0) == 1000
 
 
 def test_addresses_have_their_rate_of_connections() -> None:
@@ -215,7 +215,7 @@ def test_a_client_with_a_quota_of_changes_waits_as_the_controller_says_and_count
     broker = Broker({ALICE: {CONTROLLER_MUTATION_RATE: 1.0}})
     client = broker.client()
     assert [client.on_answered(time_ms) for time_ms in (0, 700)] == [0, 700]
-    assert client.on_produced(1000, is_answered=True) == client.on_fetched(1000) == 0
+    assert client.on_produced(1000) == client.on_fetched(1000) == 0
     assert [len(sensors) for sensors in broker.quotas.sensors.values()] == [0, 0, 0, 0]
 
 

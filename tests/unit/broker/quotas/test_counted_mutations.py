@@ -27,7 +27,7 @@ class Controller:
 
     def __init__(self) -> None:
         self.now_ms = 0
-        self.quotas = ClientQuotas(sample_count=11, window_ms=1000, monotonic_ms=lambda: self.now_ms)
+        self.quotas = ClientQuotas(sample_count=11, window_ms=1000, time_s=lambda: self.now_ms / 1000)
         self.quotas.set_quotas({(("user", None),): {CONTROLLER_MUTATION_RATE: 1.0}})
 
     def quota(self, requester: Requester = ALICE) -> CountedMutations:
