@@ -22,8 +22,12 @@ ANONYMOUS: Final = "User:ANONYMOUS"
 
 LATEST_VERSION: Final = 2**15 - 1
 """Of a request that this node asks itself."""
-THROTTLED_BY_HANDLERS: Final = frozenset({int(ApiKey.PRODUCE), int(ApiKey.FETCH)})
-"""APIs whose handlers ask for the throttle time themselves: it depends on bytes, and decides what they answer."""
+NOT_THROTTLED_HERE: Final = frozenset(
+    {int(ApiKey.PRODUCE), int(ApiKey.FETCH), int(ApiKey.SASL_HANDSHAKE), int(ApiKey.SASL_AUTHENTICATE)}
+)
+"""APIs whose throttle time is not asked for when they are answered. Of Produce and Fetch it depends on bytes, and
+their handlers decide by it what they answer. A peer that proves its identity has no quota yet: what other clients
+without an identity have used must not keep clients and nodes out."""
 
 
 class FileSlice(Protocol):
@@ -229,7 +233,7 @@ class Request:
         (KIP-219)."""
         assert self.answer is None, "a request is answered once"
         quota = self.context.quota
-        if quota is not None and self.api_key not in THROTTLED_BY_HANDLERS and isinstance(answer, bytes):
+        if quota is not None and self.api_key not in NOT_THROTTLED_HERE and isinstance(answer, bytes):
             api_key, version = self.api_key, self.api_version
             throttle_time_ms = quota.on_answered(read_throttle_time_ms(api_key, version, answer))
             if throttle_time_ms > 0:

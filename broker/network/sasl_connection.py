@@ -58,6 +58,12 @@ class SaslConnection(Connection):
         self._session.on_change = None
         super().connection_lost(exc)
 
+    def refresh_quota(self) -> None:
+        # Before the proof a client has none: all that have no identity would share it, and one of them could keep the
+        # others from logging in.
+        if self._session.is_renewal:
+            super().refresh_quota()
+
     def _on_session_change(self) -> None:
         """Before the request is answered that changed it."""
         self._stop_timer()

@@ -17,7 +17,7 @@ A client without a client id has the quotas of its user alone.
 """
 
 from collections.abc import Mapping, Sequence
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Final, NamedTuple
 
 from .security_image import QuotaEntity, Quotas
@@ -61,20 +61,25 @@ def applied_quota(
 
 
 def address_quotas(quotas: Mapping[QuotaEntity, Quotas]) -> Mapping[str | None, float]:
-    """Connections a second that an address may open (KIP-612), by the address as it is usually written; None is the
-    default for all others."""
+    """Connections a second that an address may open (KIP-612), by the address as it is usually written; one of IPv4
+    that is mapped to IPv6 is that of IPv4. None is the default for all others."""
     bounds: dict[str | None, float] = {}
     for entity, values in quotas.items():
         kind, name = entity[0]
         bound = values.get(CONNECTION_CREATION_RATE)
         if kind == IP and bound is not None:
-            bounds[None if name is None else str(ip_address(name))] = bound
+            bounds[None if name is None else _usual(name)] = bound
     return bounds
 
 
 def has_quota_of_clients(quotas: Mapping[QuotaEntity, Quotas]) -> bool:
     """Whether any user or client id has a quota."""
     return any(entity[0][0] != IP for entity in quotas)
+
+
+def _usual(address: str) -> str:
+    found = ip_address(address)
+    return str((found.ipv4_mapped if isinstance(found, IPv6Address) else None) or found)
 
 
 def _entities(user: str, client_id: str) -> Sequence[tuple[QuotaEntity, QuotaClients]]:

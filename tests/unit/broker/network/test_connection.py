@@ -18,6 +18,7 @@ from penstock.broker.network.connection_host import RECEIVE_BUFFER_BYTES, SCARCE
 from penstock.broker.network.request import Request, RequestContext
 from penstock.broker.network.rules.answer_memory import UNSENT_BYTES_MAX
 from penstock.broker.network.rules.connection_limits import ConnectionLimits
+from penstock.protocol.apis import ApiKey
 from penstock.protocol.ids import NodeId
 
 
@@ -554,6 +555,18 @@ def test_of_two_throttle_times_the_one_that_ends_last_counts(loop: ManualLoop, t
     assert node.begun_ids == [0, 1, 2]
 
 
+@pytest.mark.parametrize("api_key", [ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE])
+def test_a_proof_is_not_throttled(loop: ManualLoop, api_key: ApiKey) -> None:
+    """Nodes prove their identity also where clients need none, and until then they are User:ANONYMOUS."""
+    node, connection, wire = limited(loop, Quota(1000))
+    feed(connection, wire, frame(0, api_key=api_key))
+    node.begun[0].respond(answer(0))
+    loop.turn()
+    assert wire.received == answer(0)
+    feed(connection, wire, frame(1))
+    assert node.begun_ids == [0, 1], "it is not muted"
+
+
 def test_a_muted_connection_that_is_lost_leaves_no_timer(loop: ManualLoop) -> None:
     node = Node(loop)
     connection, wire = node.connect()
@@ -568,8 +581,9 @@ def test_a_muted_connection_that_is_lost_leaves_no_timer(loop: ManualLoop) -> No
 def test_a_response_says_for_how_long_the_connection_is_muted(loop: ManualLoop) -> None:
     quota = Quota(throttle_time_ms=700)
     node, connection, wire = limited(loop, quota)
-    feed(connection, wire, frame(0, api_key=EXCLUSIVE) + frame(1, api_key=EXCLUSIVE))
-    # SaslHandshake has no throttle time: its connection is muted all the same.
+    without_time = ApiKey.LIST_GROUPS
+    feed(connection, wire, frame(0, api_key=without_time) + frame(1, api_key=without_time))
+    # Version 0 of ListGroups has no throttle time: its connection is muted all the same.
     node.begun[0].respond(answer(0))
     assert quota.told_ms == [0]
     assert wire.received == answer(0)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import struct
 from collections.abc import Iterator
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from wire import ManualLoop, Node, Wire, answer, feed
 
-from penstock.broker.network.request import Request
+from penstock.broker.network.request import ANONYMOUS, Request
 from penstock.broker.network.sasl_connection import NO_VERSION, SaslConnection
 from penstock.protocol.apis import ApiKey
 
@@ -311,3 +312,28 @@ def test_a_client_without_a_proof_begins_nothing_else(frames: list[bytes], chunk
         assert len(listener.node.begun) <= 1
     finally:
         loop.close()
+
+
+class Quota:
+    """After each answer the connection waits for ten seconds."""
+
+    is_measured = False
+
+    def on_answered(self, throttle_time_ms: int) -> int:
+        return throttle_time_ms + 10_000
+
+
+def test_a_client_has_no_quota_before_it_is_proved(loop: ManualLoop) -> None:
+    """Else another client without a proof could keep it out, as they would share one."""
+    listener = Listener(loop)
+    host = listener.node.host
+    host.find_quota = cast(Any, lambda context: Quota() if context.principal == ANONYMOUS else None)
+    connection, wire = listener.connect()
+    host.refresh_quotas()
+    feed(connection, wire, frame(1, ApiKey.API_VERSIONS))
+    listener.answer_last()
+    listener.prove(connection, wire)
+    assert listener.begun == [1, 1001, 1002]
+    host.refresh_quotas()
+    feed(connection, wire, frame(2, ApiKey.METADATA))
+    assert isinstance(listener.last.context.quota, Quota), "it is the one of its principal from then on"

@@ -59,3 +59,7 @@ def test_addresses_have_one_spelling() -> None:
     assert address_quotas(quotas) == {"2001:db8::1": 5.0, None: 9.0}
     assert not has_quota_of_clients(quotas)
     assert has_quota_of_clients({**quotas, LEVELS[7][0]: {}})
+
+
+def test_an_address_of_ipv4_that_is_mapped_is_that_of_ipv4() -> None:
+    assert address_quotas({(("ip", "::ffff:10.0.0.1"),): {"connection_creation_rate": 5.0}}) == {"10.0.0.1": 5.0}
