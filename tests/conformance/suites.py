@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .java_tools.cluster_suite import JavaToolsClusterSuite
 from .java_tools.suite import JavaToolsSuite
+from .kafka_integration.core_suite import KafkaCoreSuite
 from .kafka_integration.suite import KafkaIntegrationSuite
 from .kafka_python import KafkaPythonSuite
 from .librdkafka.suite import LibrdkafkaSaslSuite, LibrdkafkaSuite
@@ -18,4 +19,5 @@ SUITES: tuple[Suite, ...] = (
     JavaToolsClusterSuite(),
     ToolOutputSuite(),
     KafkaIntegrationSuite(),
+    KafkaCoreSuite(),
 )

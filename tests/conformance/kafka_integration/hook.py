@@ -6,6 +6,10 @@ A line of standard input is one JSON object, and each is answered by one on stan
             "features": {"transaction.version": 2}}}
                    → {"bootstrap": "127.0.0.1:20000", "brokers_own": "127.0.0.1:20001", "log_dirs": ["…"]}, once all
                      brokers serve clients; `brokers_own` is a listener of theirs, or the same
+    {"node": {"properties": {…}, "listeners": {"CLIENT": "PLAINTEXT"}, "principals": {"CLIENT": "User:client"},
+              "disks": 1, "scram": ["SCRAM-SHA-256=[…]"]}}
+                   → {"ports": {"CLIENT": 20000}, "client": {…}, "log_dirs": ["…"]}: one node with these listeners;
+                     `client` is what an administrator is told
     {"stop": 0}    → {}
     {"start": 0}   → {}
     {"down": true} → {}
@@ -40,6 +44,9 @@ from penstock.local.errors import ClusterError
 from penstock.local.local_node import HOST, START_COMMAND, LocalNode, environment_without_properties
 from penstock.local.ports import find_free
 from penstock.local.readiness import wait_ready
+
+from .configured_node import ConfiguredNode
+from .group_principals import VARIABLE as PRINCIPALS_VARIABLE
 
 LISTENER: Final = "EXTERNAL"
 # Of the brokers alone, where it matters who a client is.
@@ -129,6 +136,23 @@ class FreshClusters:
             "brokers_own": ",".join(broker.address for broker in brokers),
             "log_dirs": [self.log_directories(broker, request) for broker in brokers],
         }
+
+    def node(self, request: Request) -> Answer:
+        """Raises ClusterError when it does not come up, with nothing left running."""
+        self.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._has_groups = True
+        node = self._brokers[0] = self._new_node(0)
+        configured = ConfiguredNode(request, node, self._generator)
+        node.environment = {**node.environment, PRINCIPALS_VARIABLE: configured.principals()}
+        try:
+            node.write_properties(configured.settings())
+            node.start()
+            wait_ready((node,), timeout_s=START_TIMEOUT_S)
+        except ClusterError:
+            self.kill()
+            raise
+        return {"ports": configured.ports, "client": configured.client(), "log_dirs": [configured.log_directories()]}
 
     def stop(self, node_id: int) -> Answer:
         self._broker(node_id).stop(timeout_s=STOP_TIMEOUT_S)
@@ -293,6 +317,8 @@ def _answer(clusters: FreshClusters, request: Request) -> Answer:
     match request:
         case {"up": asked}:
             return clusters.up(asked)
+        case {"node": asked}:
+            return clusters.node(asked)
         case {"stop": node_id}:
             return clusters.stop(node_id)
         case {"start": node_id}:

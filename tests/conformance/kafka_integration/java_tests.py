@@ -17,11 +17,15 @@ from ..suite import Result, Status, SuiteUnavailableError
 FOLDER = Path(__file__).parent
 POM = FOLDER / "pom.xml"
 SHIM = FOLDER / "shim"
+CORE_SHIM = FOLDER / "core_shim"
+KDC_SHIM = FOLDER / "kdc_shim"
 TESTS_JAR = "kafka-clients-integration-tests-*-test.jar"
 # What a class file that has a test of a cluster names among its constants: ClusterTest, ClusterTests, ClusterTemplate.
 ANNOTATION = b"Lorg/apache/kafka/common/test/api/ClusterTe"
 REPORTS = "TEST-*.xml"
 PACKAGE = "org.apache.kafka."
+# Those of the core are in packages of their own.
+CORE_PACKAGE = "kafka."
 HEAP_MIB = 700
 _RUNS_TWICE = "the same test runs as KRAFT"
 
@@ -61,7 +65,7 @@ class JavaTests:
                 options=(*SHORT_RUN_OPTIONS, "-Dpenstock.hook=" + "\t".join(hook), f"-Dpenstock.limit={limit_s:.0f}"),
             ),
             *("execute", "--disable-banner", "--disable-ansi-colors"),
-            *("--details=testfeed", f"--reports-dir={reports}", f"--select-class={PACKAGE}{test_class}"),
+            *("--details=testfeed", f"--reports-dir={reports}", f"--select-class={_whole(test_class)}"),
             # The shim's own limit holds instead.
             *("--config", "junit.jupiter.execution.timeout.mode=disabled"),
             *(f"--exclude-methodname=^.*#{method}$" for method in without),
@@ -69,15 +73,15 @@ class JavaTests:
         ]
 
 
-def prepare(work: Path) -> JavaTests:
-    """Fetches the jars, if that was not done yet, and compiles the shim. Raises SuiteUnavailableError."""
+def prepare(work: Path, shims: Sequence[Path] = (SHIM,)) -> JavaTests:
+    """Fetches the jars, if that was not done yet, and compiles the shims. Raises SuiteUnavailableError."""
     try:
         jars = install(POM, name="kafka-integration-tests")
     except JarsUnavailableError as missing:
         raise SuiteUnavailableError(str(missing)) from missing
-    shim = work / "shim"
-    compile_java(jars, sorted(SHIM.rglob("*.java")), shim)
-    return JavaTests(jars=replace(jars, in_front=(shim,)))
+    classes = work / "shim"
+    compile_java(jars, sorted(file for shim in shims for file in shim.rglob("*.java")), classes)
+    return JavaTests(jars=replace(jars, in_front=(classes,)))
 
 
 def read_reports(folder: Path) -> Iterator[Result]:
@@ -100,9 +104,16 @@ def _all_results(folder: Path) -> Iterator[Result]:
 
 
 def _split(test: str) -> tuple[str, int]:
-    """A test's name without its invocation, and the invocation."""
+    """A test's name without its invocation, and the invocation; 1 for a test that has none."""
+    if not test.endswith("]"):
+        return test, 1
     name, _, invocation = test.removesuffix("]").rpartition("[")
     return name, int(invocation)
+
+
+def _whole(test_class: str) -> str:
+    """A class's name with its whole package."""
+    return test_class if test_class.startswith(CORE_PACKAGE) else f"{PACKAGE}{test_class}"
 
 
 def method_of(test: str) -> str:

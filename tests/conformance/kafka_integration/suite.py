@@ -8,6 +8,7 @@ cluster with the server properties that the test asks for; `kafka_hook.py` does 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -29,6 +30,10 @@ HOOK: Final = (sys.executable, "-m", "conformance.kafka_integration.hook")
 KAFKA_HOOK: Final = (sys.executable, "-m", "conformance.kafka_integration.kafka_hook")
 # Where these modules are found.
 TESTS: Final = Path(__file__).parent.parent.parent
+# The hook starts what this program would: of several trees the one that it was told of.
+HOOK_ENVIRONMENT: Final[Mapping[str, str]] = {
+    "PYTHONPATH": os.pathsep.join((str(TESTS), *filter(None, (os.environ.get("PYTHONPATH"),))))
+}
 TEST_TIMEOUT_S: Final = 90.0
 CLASS_TIMEOUT_S: Final = 1800.0
 NEEDED_APIS: Final[Mapping[Capability, ApiKey]] = MappingProxyType(
@@ -131,7 +136,7 @@ def _run(tests: JavaTests, batch: _Batch, run: Run) -> list[Result]:
         limit_s=batch.limit_s,
         reports=folder,
     )
-    exit_status = run_program(command, log=log, timeout_s=CLASS_TIMEOUT_S, environment={"PYTHONPATH": str(TESTS)})
+    exit_status = run_program(command, log=log, timeout_s=CLASS_TIMEOUT_S, environment=HOOK_ENVIRONMENT)
     if exit_status is None or not list(folder.glob(REPORTS)):
         what = "nothing was reported" if exit_status is not None else f"did not end within {CLASS_TIMEOUT_S:.0f} s"
         return [Result(test=batch.test_class, status=Status.FAILED, seconds=0, detail=f"{what}\n{tail(log)}")]

@@ -1,8 +1,11 @@
 """What the runner of Apache Kafka's client integration tests reads, and what its hook starts a node with."""
 
+import json
+import random
 from pathlib import Path
 
 import pytest
+from conformance.kafka_integration.configured_node import ConfiguredNode
 from conformance.kafka_integration.hook import FreshClusters
 from conformance.kafka_integration.java_tests import class_of, method_of, read_reports
 from conformance.suite import Status
@@ -64,3 +67,43 @@ def test_what_is_asked_for_a_broker_wins_over_its_controller_and_over_all(tmp_pa
     }
     settings = clusters.settings(node, request)
     assert (settings["num.partitions"], settings["broker.rack"]) == ("3", "here")
+
+
+def test_a_test_without_invocations_is_its_first_one(tmp_path: Path) -> None:
+    case = '<testcase classname="kafka.api.ATest" name="a()" time="3"/>'
+    (tmp_path / "TEST-junit-jupiter.xml").write_text(f"<testsuite>{case}</testsuite>")
+    (result,) = read_reports(tmp_path)
+    assert result.test == "kafka.api.ATest.a()[1]"
+    assert class_of(result.test) == "kafka.api.ATest"
+
+
+def configured(tmp_path: Path, protocol: str) -> ConfiguredNode:
+    node = FreshClusters(tmp_path).new_node(0, 20_000, tmp_path / "node-0")
+    request = {
+        "disks": 1,
+        "listeners": {"CLIENT": protocol},
+        "principals": {"CLIENT": "User:client"},
+        "properties": {"num.partitions": "2", "file.delete.delay.ms": "1000"},
+        "scram": ["SCRAM-SHA-256=[name=admin,password=secret]"],
+    }
+    return ConfiguredNode(request, node, random.Random(1))
+
+
+def test_a_node_has_the_listeners_of_the_test_and_one_of_the_harness(tmp_path: Path) -> None:
+    one = configured(tmp_path, "PLAINTEXT")
+    settings = one.settings()
+    assert settings["listeners"] == f"HARNESS://127.0.0.1:20000,CLIENT://127.0.0.1:{one.ports['CLIENT']}"
+    assert settings["num.partitions"] == "2"
+    assert "file.delete.delay.ms" not in settings
+    assert settings["cluster.scram.credentials"] == "SCRAM-SHA-256=[name=admin,password=secret]"
+    assert json.loads(one.principals()) == {"CLIENT": "User:client", "HARNESS": "User:harness"}
+    assert one.client() == {"bootstrap.servers": "127.0.0.1:20000"}
+
+
+def test_where_clients_prove_who_they_are_the_harness_does_so_too(tmp_path: Path) -> None:
+    one = configured(tmp_path, "SASL_SSL")
+    settings = one.settings()
+    protocols = "HARNESS:PLAINTEXT,CLIENT:SASL_SSL,HARNESS_SASL:SASL_PLAINTEXT"
+    assert settings["listener.security.protocol.map"] == protocols
+    assert 'user_harness="' in settings["listener.name.harness_sasl.plain.sasl.jaas.config"]
+    assert one.client()["bootstrap.servers"] == settings["listeners"].rpartition("//")[2]

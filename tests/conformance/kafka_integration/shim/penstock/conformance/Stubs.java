@@ -15,7 +15,7 @@ import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.controller.Controller;
 import org.apache.kafka.coordinator.group.GroupCoordinator;
 import org.apache.kafka.metadata.LeaderAndIsr;
-import org.apache.kafka.metadata.MetadataCache;
+import org.apache.kafka.metadata.KRaftMetadataCache;
 import org.apache.kafka.server.authorizer.AclCreateResult;
 import org.apache.kafka.server.authorizer.AclDeleteResult;
 import org.apache.kafka.server.authorizer.Authorizer;
@@ -69,7 +69,7 @@ final class Stubs {
 
     /** A broker of which `more` is known than what the admin interface says. */
     static <T extends KafkaBroker> T broker(Class<T> type, OutsideCluster cluster, int id, Map<String, Answer<Object>> more) {
-        MetadataCache cache = stub(MetadataCache.class, Map.of(
+        KRaftMetadataCache cache = stub(KRaftMetadataCache.class, Map.of(
             "getAliveBrokerNodes", call -> List.copyOf(cluster.nodes()),
             "hasAliveBroker", call -> cluster.brokerIds().contains(call.<Integer>getArgument(0)),
             "getAllTopics", call -> cluster.topicIds().keySet(),
