@@ -24,9 +24,9 @@ from ...protocol.acls import AclOperation
 from ...protocol.apis import ApiKey
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.messages import NO_HEADER_TAGS, NO_THROTTLE, decode_request, encode_response, kio_error
+from ...quorum.decisions.acls import filter_of
 from ...quorum.decisions.controller_requests import CREATE_ACLS, DELETE_ACLS, ControllerRequest
 from ...quorum.metadata.acls import Acl, Pattern
-from ...quorum.permissions.acl_filter import AclFilter
 from ..cluster.controller_channel import ControllerChannel
 from ..cluster.metadata_cache import MetadataCache
 from ..network.dispatch import read_requester
@@ -94,15 +94,7 @@ class AclsHandler:
         self._respond(request, answer, failure)
 
     def _describe(self, message: DescribeAclsRequest) -> DescribeAclsResponse:
-        wanted = AclFilter(
-            resource_type=int(message.resource_type_filter),
-            resource_name=message.resource_name_filter,
-            pattern_type=int(message.pattern_type_filter),
-            principal=message.principal_filter,
-            host=message.host_filter,
-            operation=int(message.operation),
-            permission_type=int(message.permission_type),
-        )
+        wanted = filter_of(message)
         found: dict[Pattern, list[Acl]] = {}
         for acl in self._metadata.image.acls.by_id.values():
             if wanted.matches(acl):

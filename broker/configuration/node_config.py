@@ -34,6 +34,7 @@ from .initial_credentials import InitialCredential, parse_initial_credentials
 from .listener_config import ListenerConfig, parse_listeners
 from .node_listeners import (
     advertised_listeners,
+    controller_listener_name,
     inter_broker_listener_name,
     sasl_of_listeners,
     security_protocols,
@@ -273,6 +274,7 @@ def _load(properties: Mapping[str, str], variables: Mapping[str, str]) -> NodeCo
     listeners = tuple(listener for listener in all_listeners if listener.name not in controller_names)
     controller_listeners = tuple(listener for listener in all_listeners if listener.name in controller_names)
     advertised = advertised_listeners(values, protocols, listeners, controller_names)
+    controller_name = controller_listener_name(values)
     inter_broker_name = inter_broker_listener_name(values, advertised)
     log_dirs = values.strings("log.dirs") or values.strings("log.dir")
     admin_listeners = parse_admin_listeners(ADMIN_LISTENERS, values.strings(ADMIN_LISTENERS))
@@ -284,14 +286,14 @@ def _load(properties: Mapping[str, str], variables: Mapping[str, str]) -> NodeCo
         initial_credentials=parse_initial_credentials(
             CLUSTER_SCRAM_CREDENTIALS, values.text_or_none(CLUSTER_SCRAM_CREDENTIALS) or ""
         ),
-        cluster_secret=cluster_secret(values, protocols, inter_broker_name),
+        cluster_secret=cluster_secret(values, protocols, controller_name, inter_broker_name),
         node_certificates=node_certificates(values),
         broker_rack=values.text_or_none("broker.rack"),
         listeners=listeners,
         controller_listeners=controller_listeners,
         advertised_listeners=advertised,
         inter_broker_listener_name=inter_broker_name,
-        controller_listener_name=next(iter(values.strings("controller.listener.names")), "").upper(),
+        controller_listener_name=controller_name,
         tls=tls_of_listeners(values, protocols, all_listeners, inter_broker_name, admin_listeners),
         authorizer=load_authorizer(values),
         sasl=sasl_of_listeners(values, all_listeners, inter_broker_name),

@@ -22,6 +22,11 @@ def security_protocols(values: PropertyValues) -> dict[str, str]:
     return protocols
 
 
+def controller_listener_name(values: PropertyValues) -> str:
+    """The first of `controller.listener.names`, the one on which controllers are reached; empty without any."""
+    return next(iter(values.strings("controller.listener.names")), "").upper()
+
+
 def advertised_listeners(
     values: PropertyValues,
     protocols: Mapping[str, str],
@@ -89,11 +94,11 @@ def tls_of_listeners(
     """Of the listeners that this node has, HTTP's among them, and of the controller's and the brokers', to which it
     connects."""
     served = {listener.name for listener in listeners}
-    named = [*served, inter_broker_name, *(name.upper() for name in values.strings("controller.listener.names")[:1])]
+    named = {*served, inter_broker_name, controller_listener_name(values)}
     # The one class that it can name is what makes principals here.
     values.used.add("principal.builder.class")
     found = {}
-    for name in dict.fromkeys(sorted(named)):
+    for name in sorted(named):
         protocol = protocols.get(name, "PLAINTEXT")
         if protocol in ("SSL", "SASL_SSL"):
             # Clients that prove themselves by SASL show certificates only where their listener itself asks (KIP-684).
@@ -122,10 +127,9 @@ def sasl_of_listeners(
         if listener.security_protocol.startswith("SASL"):
             found[listener.name] = read_sasl(values.properties, listener.name)
             values.used.update(sasl_keys_of(listener.name))
-    controller_name = next(iter(values.strings("controller.listener.names")), "").upper()
     for key, name in (
         (INTER_BROKER_MECHANISM, inter_broker_name),
-        (CONTROLLER_MECHANISM, controller_name),
+        (CONTROLLER_MECHANISM, controller_listener_name(values)),
     ):
         mechanism = values.text_or_none(key)
         if values.is_set(key) and mechanism and name in found:

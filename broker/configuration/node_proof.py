@@ -22,7 +22,9 @@ _ITERATIONS: Final = 16_384
 _SALT: Final = b"penstock nodes "
 
 
-def cluster_secret(values: PropertyValues, protocols: Mapping[str, str], inter_broker_name: str) -> bytes:
+def cluster_secret(
+    values: PropertyValues, protocols: Mapping[str, str], controller_name: str, inter_broker_name: str
+) -> bytes:
     """`cluster.secret`; else made of the user and password by which nodes log in with PLAIN or SCRAM; else empty.
 
     The login is the one on the controllers' listener when that has SASL: all nodes know it. Raises ConfigError.
@@ -30,7 +32,6 @@ def cluster_secret(values: PropertyValues, protocols: Mapping[str, str], inter_b
     given = values.text_or_none(CLUSTER_SECRET) or ""
     if given:
         return given.encode()
-    controller_name = next(iter(values.strings("controller.listener.names")), "").upper()
     for key, name in ((CONTROLLER_MECHANISM, controller_name), (INTER_BROKER_MECHANISM, inter_broker_name)):
         mechanism = values.text_or_none(key) or ""
         if not protocols.get(name, "").startswith("SASL") or mechanism not in (PLAIN, *BY_NAME):

@@ -12,6 +12,7 @@ from kio.schema.create_acls.v3.request import AclCreation, CreateAclsRequest
 from kio.schema.create_acls.v3.response import AclCreationResult, CreateAclsResponse
 from kio.schema.delete_acls.v3.request import DeleteAclsFilter, DeleteAclsRequest
 from kio.schema.delete_acls.v3.response import DeleteAclsFilterResult, DeleteAclsMatchingAcl, DeleteAclsResponse
+from kio.schema.describe_acls.v3.request import DescribeAclsRequest
 from kio.static.primitive import i8
 
 from ...protocol.acls import CLUSTER_NAME, AclOperation, PatternType, PermissionType, ResourceType
@@ -89,8 +90,8 @@ def acl_of(creation: AclCreation) -> Acl:
     )
 
 
-def filter_of(one: DeleteAclsFilter) -> AclFilter:
-    """Return the filter that an item of DeleteAcls names."""
+def filter_of(one: DeleteAclsFilter | DescribeAclsRequest) -> AclFilter:
+    """Return the filter that an item of DeleteAcls, or a DescribeAcls, names."""
     return AclFilter(
         resource_type=int(one.resource_type_filter),
         resource_name=one.resource_name_filter,

@@ -11,7 +11,7 @@ from typing import Any, Final
 from kio.schema.create_acls.v3.request import AclCreation, CreateAclsRequest
 from kio.schema.create_acls.v3.response import CreateAclsResponse
 from kio.schema.delete_acls.v3.request import DeleteAclsFilter, DeleteAclsRequest
-from kio.schema.delete_acls.v3.response import DeleteAclsMatchingAcl, DeleteAclsResponse
+from kio.schema.delete_acls.v3.response import DeleteAclsResponse
 from kio.schema.describe_acls.v3.request import DescribeAclsRequest
 from kio.schema.describe_acls.v3.response import DescribeAclsResponse
 from kio.static.primitive import i8
@@ -35,20 +35,7 @@ async def _search(call: Call) -> Content:
     cluster_id = links.cluster_id(call)
     query: AclQuery = call.query
     last = pages.after(call, CommittedAcl)
-    resource_type, pattern_type, operation, permission_type = _enumerations(query)
-    answer = await call.node.ask(
-        DescribeAclsRequest(
-            resource_type_filter=resource_type,
-            resource_name_filter=query.resource_name or None,
-            pattern_type_filter=pattern_type,
-            principal_filter=query.principal or None,
-            host_filter=query.host or None,
-            operation=operation,
-            permission_type=permission_type,
-        ),
-        DescribeAclsResponse,
-        call.context,
-    )
+    answer = await call.node.ask(DescribeAclsRequest(**_filter(query)), DescribeAclsResponse, call.context)
     check(answer.error_code, answer.error_message)
     found = sorted(acl for acl in _described(answer) if last is None or acl > last)
     asked = {name: value for name in _FILTERS if (value := getattr(query, name)) not in ("", "ANY")}
@@ -57,17 +44,7 @@ async def _search(call: Call) -> Content:
 
 
 def _described(answer: DescribeAclsResponse) -> Iterable[CommittedAcl]:
-    for about in answer.resources:
-        for one in about.acls:
-            yield CommittedAcl(
-                resource_type=int(about.resource_type),
-                resource_name=about.resource_name,
-                pattern_type=int(about.pattern_type),
-                principal=one.principal,
-                host=one.host,
-                operation=int(one.operation),
-                permission_type=int(one.permission_type),
-            )
+    return (_acl(about, one) for about in answer.resources for one in about.acls)
 
 
 async def _create(call: Call) -> Answered:
@@ -111,28 +88,20 @@ async def _created(call: Call, acls: Sequence[CreateAcl]) -> list[KafkaError | N
 async def _delete(call: Call) -> DeletedAcls:
     cluster_id = links.cluster_id(call)
     query: DeleteAclsQuery = call.query
-    resource_type, pattern_type, operation, permission_type = _enumerations(query)
-    wanted = DeleteAclsFilter(
-        resource_type_filter=resource_type,
-        resource_name_filter=query.resource_name or None,
-        pattern_type_filter=pattern_type,
-        principal_filter=query.principal or None,
-        host_filter=query.host or None,
-        operation=operation,
-        permission_type=permission_type,
-    )
+    wanted = DeleteAclsFilter(**_filter(query))
     answer = await call.node.ask(DeleteAclsRequest(filters=(wanted,)), DeleteAclsResponse, call.context)
     (result,) = answer.filter_results
     check(result.error_code, result.error_message)
-    deleted = sorted(map(_deleted, result.matching_acls))
+    deleted = sorted(_acl(one, one) for one in result.matching_acls)
     return DeletedAcls(data=[_resource(call, cluster_id, acl) async for acl in pages.in_turns(deleted)])
 
 
-def _deleted(one: DeleteAclsMatchingAcl) -> CommittedAcl:
+def _acl(about: Any, one: Any) -> CommittedAcl:
+    """`about` names the resource, `one` the rest; DeleteAcls answers both in one."""
     return CommittedAcl(
-        resource_type=int(one.resource_type),
-        resource_name=one.resource_name,
-        pattern_type=int(one.pattern_type),
+        resource_type=int(about.resource_type),
+        resource_name=about.resource_name,
+        pattern_type=int(about.pattern_type),
         principal=one.principal,
         host=one.host,
         operation=int(one.operation),
@@ -148,14 +117,17 @@ def _refusal(result: Any) -> KafkaError | None:
     return None
 
 
-def _enumerations(query: AclQuery | DeleteAclsQuery) -> tuple[i8, i8, i8, i8]:
-    """The numbers of resource type, pattern type, operation and permission type."""
-    return (
-        i8(ResourceType[query.resource_type]),
-        i8(PatternType[query.pattern_type]),
-        i8(AclOperation[query.operation]),
-        i8(PermissionType[query.permission]),
-    )
+def _filter(query: AclQuery | DeleteAclsQuery) -> Mapping[str, Any]:
+    """The fields that DescribeAcls and an item of DeleteAcls both have."""
+    return {
+        "resource_type_filter": i8(ResourceType[query.resource_type]),
+        "resource_name_filter": query.resource_name or None,
+        "pattern_type_filter": i8(PatternType[query.pattern_type]),
+        "principal_filter": query.principal or None,
+        "host_filter": query.host or None,
+        "operation": i8(AclOperation[query.operation]),
+        "permission_type": i8(PermissionType[query.permission]),
+    }
 
 
 def _resource(call: Call, cluster_id: str, acl: CommittedAcl) -> Acl:
