@@ -10,6 +10,7 @@ from typing import Final
 from .crowds import HTTP_CROWDS
 from .group_members import PROTOCOLS, Protocol
 from .target import Target
+from .workloads.authorizer import authorizer
 from .workloads.cluster_growth import cluster_growth
 from .workloads.cluster_partitions import cluster_partitions
 from .workloads.cold_reader import cold_reader
@@ -254,6 +255,13 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
             run=lambda target: quotas_users(target, users=1000 // part),
             needs_node=True,
             is_extra=True,
+        ),
+        Cell(
+            name="authorizer",
+            title="requests of one record, with an authorizer and without",
+            run=lambda target: authorizer(target, requests=2000 // part),
+            needs_node=True,
+            is_particular=True,
         ),
         *(
             _tls(name, size, size_bytes, records // part, warm_up_records=records)

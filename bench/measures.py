@@ -221,6 +221,15 @@ MEASURES: Final[Sequence[Measure]] = (
     Measure(name="quota_users_cpu_ratio", title="the ratio of both", unit="×"),
     *(
         measure
+        for verb, title in (("produce", "Produce"), ("fetch", "Fetch"))
+        for measure in (
+            Measure(name=f"authorizer_{verb}_without_cpu_us", title=f"{title} without an authorizer: CPU", unit="µs"),
+            Measure(name=f"authorizer_{verb}_with_cpu_us", title=f"{title} by an ACL: CPU", unit="µs"),
+            Measure(name=f"authorizer_{verb}_cpu_ratio", title="the ratio of both", unit="×"),
+        )
+    ),
+    *(
+        measure
         for listener in ("tls", "plain")
         for verb in ("produce", "consume")
         for measure in _throughput(f"{listener}_{verb}", f"{listener}: {verb}")
@@ -251,6 +260,10 @@ GOALS: Final[Sequence[Goal]] = (
     Goal(cells="quotas/others", measure="quota_others_acknowledged_p99_ratio", at_most=1.2, is_ratio=False),
     Goal(cells="quotas/others", measure="quota_others_end_to_end_p99_ratio", at_most=1.2, is_ratio=False),
     Goal(cells="quotas/users", measure="quota_users_cpu_ratio", at_most=1.05, is_ratio=False),
+    *(
+        Goal(cells="authorizer", measure=f"authorizer_{verb}_cpu_ratio", at_most=1.03, is_ratio=False)
+        for verb in ("produce", "fetch")
+    ),
     *(Goal(cells="tls/*", measure=f"tls_{verb}_broker_cpu_s_per_gb", at_most=1.0) for verb in ("produce", "consume")),
     Goal(cells="sasl/*", measure="connects_per_s", at_least=1.0),
     Goal(cells="sasl/*", measure="connect_broker_cpu_ms", at_most=1.0),

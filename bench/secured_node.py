@@ -21,7 +21,7 @@ from confluent_kafka.admin import ScramCredentialInfo, ScramMechanism, UserScram
 from ..local.local_node import HOST
 from ..local.ports import find_free
 from ..local.readiness import wait_ready
-from .target import START_TIMEOUT_S, Listener, Target, node_pids
+from .target import START_TIMEOUT_S, Listener, Target, node_pids, read_properties
 from .topics import TIMEOUT_S, admin
 
 PLAINTEXT, SSL = "PLAINTEXT", "SSL"
@@ -64,8 +64,7 @@ def secured(target: Target) -> Iterator[SecuredNode]:
         pair, authority = _certificate(Path(folder))
         generator = random.Random()
         ports = {name: find_free(generator) for name in _BESIDE}
-        properties = dict(line.split("=", 1) for line in node.properties.read_text().splitlines())
-        node.properties.write_text("".join(f"{key}={value}\n" for key, value in _with(properties, ports, pair).items()))
+        node.write_properties(_with(read_properties(node), ports, pair))
         node.start()
         wait_ready((node,), timeout_s=START_TIMEOUT_S)
         yield SecuredNode(

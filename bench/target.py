@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from ..local.local_node import LocalNode
 from ..local.readiness import wait_ready
+from ..protocol.properties_text import properties_of
 
 START_TIMEOUT_S: Final = 120.0
 NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -82,10 +83,15 @@ class Target:
         assert self.fresh_node is not None, "only asked of targets that can be started"
         with self.fresh_node() as node:
             if settings:
-                node.write_properties({**self.settings, **settings})
+                node.write_properties({**read_properties(node), **settings})
             node.start()
             wait_ready((node,), timeout_s=START_TIMEOUT_S)
             yield replace(self, bootstrap=node.address, pids=node_pids(node)), node
+
+
+def read_properties(node: LocalNode) -> dict[str, str]:
+    """What it is going to be started with."""
+    return properties_of(node.properties.read_text())
 
 
 def node_pids(node: LocalNode) -> tuple[int, ...]:

@@ -183,16 +183,22 @@ class FetchHandler:
     ) -> Container[FetchablePartition] | None:
         """Returns the partitions whose topics the client may not read, None if it may read all of them."""
         permit = authorizer.permit(client)
-        unknown = [wanted for wanted in partitions if wanted.permit is not permit]
-        denied: set[FetchablePartition] = set()
+        readable = permit.readable
         # Denied ones are asked for again each time: they are to be logged.
         by_topic: dict[str, list[FetchablePartition]] = {}
-        for wanted in unknown:
+        for wanted in partitions:
+            if wanted.permit is permit:
+                continue
             name = wanted.topic
             if name is None and wanted.topic_id is not None:
                 name = self._partitions.topic_name(wanted.topic_id)
-            if name is not None:
+            if name in readable:
+                wanted.permit = permit
+            elif name is not None:
                 by_topic.setdefault(name, []).append(wanted)
+        if not by_topic:
+            return None
+        denied: set[FetchablePartition] = set()
         for name, of_topic in by_topic.items():
             if client.may(ApiKey.FETCH, AclOperation.READ, ResourceType.TOPIC, name, count=len(of_topic)):
                 for wanted in of_topic:

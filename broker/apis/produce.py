@@ -136,7 +136,11 @@ class ProduceHandler:
             return False
         context = request.context
         authorizer = context.authorizer
-        if authorizer is not None and not authorizer.allows(context, _PRODUCE, _WRITE, _TOPIC, partition.topic):
+        if (
+            authorizer is not None
+            and partition.topic not in authorizer.permit(context).writable
+            and not authorizer.allows(context, _PRODUCE, _WRITE, _TOPIC, partition.topic)
+        ):
             return False
         try:
             batch = read_produced_batch(records, request.api_version)

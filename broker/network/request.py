@@ -63,6 +63,19 @@ Answer: TypeAlias = bytes | Sequence[AnswerPart] | CloseConnection
 """A whole response frame, or its parts in order; the empty sequence for a request that has no response (acks=0)."""
 
 
+class Permit:
+    """What a client is known to be allowed: the topics that it may read, and those it may write.
+
+    What is not in them is not known yet, or denied.
+    """
+
+    __slots__ = ("readable", "writable")
+
+    def __init__(self) -> None:
+        self.readable: set[str] = set()
+        self.writable: set[str] = set()
+
+
 class Authorizer(Protocol):
     """Knows what each principal may do. Kafka: `Authorizer`."""
 
@@ -83,8 +96,8 @@ class Authorizer(Protocol):
         Not logged are questions whose denial refuses nothing: what is only left out of an answer.
         """
 
-    def permit(self, context: RequestContext) -> object:
-        """An object that is the same for as long as the client may do the same."""
+    def permit(self, context: RequestContext) -> Permit:
+        """For this request; the object is the same for as long as the client may do the same."""
 
     def allows_some(self, context: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
         """Whether the client may do it with at least one resource of the type, whether there is such a one or not."""

@@ -16,7 +16,7 @@ from ...quorum.metadata.acls import AclsImage
 from ...quorum.metadata.image import MetadataImage
 from ...quorum.permissions.ruling import AuthorizerSettings, Rule, Ruling, is_allowed_somewhere, rule
 from ..network.peer_log import PeerLog
-from ..network.request import RequestContext
+from ..network.request import Permit, RequestContext
 
 LOGGER: Final = "kafka.authorizer.logger"
 """As operators of Kafka know it."""
@@ -27,8 +27,34 @@ CLIENTS_MAX: Final = 10_000
 
 logger = logging.getLogger(LOGGER)
 
-_Decisions: TypeAlias = dict[tuple[int, str], bool]
-"""By operation and type in one number, which hashes fast, and name."""
+_Key: TypeAlias = tuple[int, str]
+"""An operation and a type in one number, which hashes fast, and a name."""
+
+
+class _Decisions(Permit):
+    """What a client was found to be allowed, and denied."""
+
+    __slots__ = ("by_key",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.by_key: dict[_Key, bool] = {}
+
+    def keep(self, key: _Key, *, is_allowed: bool) -> None:
+        self.by_key[key] = is_allowed
+        kind, name = key
+        if is_allowed and kind == _READ_TOPIC:
+            self.readable.add(name)
+        elif is_allowed and kind == _WRITE_TOPIC:
+            self.writable.add(name)
+
+
+def _kind(operation: AclOperation, resource_type: ResourceType) -> int:
+    return operation << 8 | resource_type
+
+
+_READ_TOPIC: Final = _kind(AclOperation.READ, ResourceType.TOPIC)
+_WRITE_TOPIC: Final = _kind(AclOperation.WRITE, ResourceType.TOPIC)
 
 
 class AclAuthorizer:
@@ -47,7 +73,7 @@ class AclAuthorizer:
         self._decision_count = 0
         # Mostly the next question is of the client of the one before.
         self._last_context: RequestContext | None = None
-        self._last_decisions: _Decisions = {}
+        self._last_decisions = _Decisions()
 
     def allows(
         self,
@@ -62,23 +88,20 @@ class AclAuthorizer:
     ) -> bool:
         if context.node_id is not None:
             return True
-        decisions = self._decisions_of(context)
-        key = (operation << 8 | resource_type, name)
-        is_allowed = decisions.get(key)
-        if is_allowed and not logger.isEnabledFor(logging.DEBUG):
+        decisions = self.permit(context)
+        key = (_kind(operation, resource_type), name)
+        is_allowed = decisions.by_key.get(key)
+        if is_allowed:
             return True
         if is_allowed is False and not is_logged:
             return False
         ruling = self._rule(context, operation, resource_type, name)
         if is_allowed is None:
-            decisions[key] = ruling.is_allowed
+            decisions.keep(key, is_allowed=ruling.is_allowed)
             self._decision_count += 1
         if is_logged:
             self._log(context, api_key, operation, resource_type, name, count, ruling)
         return ruling.is_allowed
-
-    def permit(self, context: RequestContext) -> object:
-        return self._decisions_of(context)
 
     def allows_some(self, context: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
         if context.node_id is not None or context.principal in self._settings.super_users:
@@ -88,13 +111,16 @@ class AclAuthorizer:
             image.acls, self._settings, context.principal, context.peer_host, operation, resource_type
         )
 
-    def _decisions_of(self, context: RequestContext) -> _Decisions:
+    def permit(self, context: RequestContext) -> _Decisions:
+        if logger.isEnabledFor(logging.DEBUG):
+            # Each question is to be logged, so nothing is known before it is asked.
+            return _Decisions()
         image = self._image()
         if context is self._last_context and image.acls is self._acls and self._decision_count <= DECISIONS_MAX:
             return self._last_decisions
         if image.offset < 0:
             # Nothing is known yet, and nothing of it is kept.
-            return {}
+            return _Decisions()
         if image.acls is not self._acls or self._decision_count > DECISIONS_MAX or len(self._decisions) > CLIENTS_MAX:
             self._acls = image.acls
             self._decisions.clear()
@@ -102,7 +128,7 @@ class AclAuthorizer:
         client = (context.principal, context.peer_host)
         decisions = self._decisions.get(client)
         if decisions is None:
-            decisions = self._decisions[client] = {}
+            decisions = self._decisions[client] = _Decisions()
         self._last_context, self._last_decisions = context, decisions
         return decisions
 

@@ -22,7 +22,7 @@ from memory_node import World, run
 from permission_cases import UNRESTRICTED, Permission, cluster, group, topic, transactional_id
 
 from penstock.broker.network.own_requests import OwnRequests
-from penstock.broker.network.request import RequestContext
+from penstock.broker.network.request import Permit, RequestContext
 from penstock.protocol.acls import AclOperation, ResourceType
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.messages import NO_THROTTLE
@@ -60,8 +60,8 @@ class Asked:
         self.questions.append((api_key, Question(permission, count, is_logged)))
         return permission in self._allowed
 
-    def permit(self, _context: RequestContext) -> object:
-        return self
+    def permit(self, _context: RequestContext) -> Permit:
+        return Permit()
 
     def allows_some(self, _context: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
         self.questions.append((None, Question((operation, resource_type, SOME), is_logged=False)))

@@ -116,6 +116,23 @@ def test_denials_are_logged_as_kafka_logs_them_and_bounded(caplog: pytest.LogCap
     with_node(scenario)
 
 
+def test_permit_knows_what_was_allowed_until_an_acl_changes(caplog: pytest.LogCaptureFixture) -> None:
+    def scenario(node: Node) -> None:
+        node.set_acls(READ)
+        context = node.context("User:a")
+        permit = node.authorizer.permit(context)
+        assert not permit.readable
+        assert node.may()
+        assert node.authorizer.permit(context) is permit
+        assert (permit.readable, permit.writable) == ({"t"}, set())
+        with caplog.at_level(logging.DEBUG, LOGGER):
+            assert not node.authorizer.permit(context).readable, "each question is to be asked, and logged"
+        node.set_acls()
+        assert not node.authorizer.permit(context).readable
+
+    with_node(scenario)
+
+
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DECISIONS_MAX", 10)
     monkeypatch.setattr(module, "CLIENTS_MAX", 3)
@@ -126,7 +143,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             node.may(f"User:{number}", is_logged=False)
             node.may(name=str(number), is_logged=False)
             assert len(node.authorizer._decisions) <= 4
-            assert sum(map(len, node.authorizer._decisions.values())) <= 11
+            assert sum(len(one.by_key) for one in node.authorizer._decisions.values()) <= 11
         assert node.may()
 
     with_node(scenario)

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from penstock.broker.cluster.controller_channel import ControllerChannel
-from penstock.broker.network.request import RequestContext
+from penstock.broker.network.request import Permit, RequestContext
 from penstock.broker.security.client_changes import ATTEMPTS, ask_controller, in_cluster
 from penstock.protocol.acls import AclOperation, ResourceType
 from penstock.protocol.apis import ApiKey
@@ -29,8 +29,8 @@ class Authorizer:
     def allows(self, _context: Any, _api: Any, operation: AclOperation, *_: Any, **__: Any) -> bool:
         return operation == AclOperation.CREATE and self._controller.denied < self._denials
 
-    def permit(self, _context: Any) -> object:
-        return self
+    def permit(self, _context: Any) -> Permit:
+        return Permit()
 
     def allows_some(self, *_: Any) -> bool:
         return False
