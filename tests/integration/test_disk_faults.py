@@ -233,7 +233,7 @@ def test_node_in_random_trouble_loses_nothing_acknowledged(faulty: Faulty) -> No
     generator = random.Random(seed)
     faulty.start({"segment.bytes": "1048576", **(SYNCED if generator.random() < 0.5 else {})})
     rounds = fired = 0
-    # Some troubles hit nothing, such as an error of a file that nobody writes: a run in which none hits shows nothing.
+    # Some troubles hit nothing, such as an error of a file that is not written: a run in which none hits shows nothing.
     while rounds < ROUNDS or not fired:
         trouble(faulty.cluster, faulty.faults, generator)
         faulty.load.send_for(generator.uniform(0.1, 0.8))
