@@ -17,12 +17,9 @@ import socket
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from ...protocol.errors import ConfigError, KafkaError
-from ...protocol.ids import TopicId
 from ...quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello
-from ...quorum.metadata.image import MetadataImage
 from ...quorum.metadata.incarnations import incarnation_id_of
 from ...quorum.metadata.metadata_log import METADATA_FOLDER
 from ...quorum.metadata.publishers import MetadataPublisher, Publishers
@@ -33,7 +30,6 @@ from ...storage.disk.files import Files
 from ...storage.tiers.rules.tier_store import OpenTier
 from ..cluster.event_stream import EventStream
 from ..cluster.metadata_cache import MetadataCache
-from ..cluster.peer_channel import PeerChannel
 from ..cluster.quorum_link import QuorumLink
 from ..cluster.tls_contexts import TlsContexts
 from ..configuration.bearer_config import BearerConfig
@@ -41,7 +37,6 @@ from ..configuration.node_config import REQUEST_TIMEOUT_MS, NodeConfig
 from ..configuration.topic_configs import ConfigResolver
 from ..metrics.metrics import Metrics
 from ..network.handlers import Intercept
-from ..network.own_requests import OwnRequests
 from ..network.peer_log import PeerLog
 from ..quotas.client_quotas import ClientQuotas
 from ..security.http_identities import HttpIdentities
@@ -49,12 +44,11 @@ from ..security.rules.bearer import VerifyToken, no_tokens
 from ..security.rules.sasl_mechanisms import CredentialSources, SaslMechanisms
 from ..security.wiring import authorizer_of
 from ..timing.runtime import Runtime
-from .cordons import Cordons
 from .feature_guard import FeatureGuard
 from .lifecycle import BrokerLifecycle
-from .moved_replicas import MoveWatch
+from .log_loading import load_logs
 from .steady_clock import SteadyClock
-from .wiring import BrokerParts, peers_of, wire_broker
+from .wiring import BrokerParts, wire_broker
 
 if TYPE_CHECKING:
     from ..admin.node_ports import RunningNode
@@ -238,7 +232,7 @@ class Node:
             self.metrics.add_later(self._load_quota_metrics)
             if self._config.is_broker:
                 await self._start_broker(quorum, self._cluster_id, tls, sasl)
-                self._make_running = lambda: self._running_broker(self.parts, quorum)
+                self._make_running = lambda: self._running_broker(quorum)
             else:
                 self._make_running = lambda: self._running_controller(quorum, tls)
         except BaseException as error:
@@ -403,7 +397,16 @@ class Node:
             timeout_ms=config.initial_broker_registration_timeout_ms,
         )
         self._phase = "It loads its logs."
-        await self._load_logs(parts)
+        await load_logs(
+            config,
+            parts,
+            self._logs,
+            self._directories,
+            self._publishers,
+            self._metadata.image,
+            self._followers,
+            self._loop,
+        )
         self._phase = "It waits for the active controller to unfence it."
         await lifecycle.unfence()
         await parts.partitions.settled()
@@ -449,79 +452,15 @@ class Node:
             transaction_max_timeout_ms=self._config.transactions.transaction_max_timeout_ms,
         )
 
-    def _running_broker(self, parts: BrokerParts, quorum: QuorumLink) -> RunningNode:
-        from ..admin.node_ports import RunningNode
+    def _running_broker(self, quorum: QuorumLink) -> RunningNode:
+        from .running_node import running_broker
 
-        return RunningNode(
-            own=OwnRequests(parts.handlers, self._loop),
-            peers=parts.admin_channel,
-            describe_quorum=quorum.describe_quorum,
-            voter_access=quorum.voter_access,
-            controller=quorum.channel(REQUEST_TIMEOUT_MS),
-        )
+        return running_broker(self.parts, quorum, self._loop)
 
     def _running_controller(self, quorum: QuorumLink, tls: TlsContexts) -> RunningNode:
-        from ..admin.node_ports import RunningNode
-        from .controller_admin import register_admin_handlers
+        from .running_node import running_controller
 
-        config = self._config
-        controller = quorum.channel(REQUEST_TIMEOUT_MS)
-        handlers = register_admin_handlers(
-            config, self._metadata, self._configs, controller, quorum.describe_quorum, tls
-        )
-        peers = PeerChannel(
-            self._metadata,
-            lambda: peers_of(config, self._hello, tls),
-            node_id=config.node_id,
-            listener_name=config.inter_broker_listener_name,
-            loop=self._loop,
-        )
-        peers.attach(handlers)
-        return RunningNode(
-            own=OwnRequests(handlers, self._loop),
-            peers=peers,
-            describe_quorum=quorum.describe_quorum,
-            voter_access=quorum.voter_access,
-            controller=controller,
-        )
-
-    async def _load_logs(self, parts: BrokerParts) -> None:
-        """Configs first: a log is opened with what its topic says. Partitions last: they take the logs as loaded."""
-        self._publishers.add(parts.configs)
-        self._publishers.add(parts.telemetry)
-        image = self._metadata.image
-        _check_tiers(self._config, parts.configs, image)
-
-        def is_stray(topic: str, index: int, topic_id: TopicId | None) -> bool:
-            found = image.topics.by_name.get(topic)
-            if found is None or topic_id not in (None, found.topic_id) or index >= len(found.partitions):
-                return True
-            return self._config.node_id not in found.partitions[index].replicas
-
-        def assigned_directory(key: tuple[str, int]) -> UUID | None:
-            found = image.topics.partition(*key)
-            return None if found is None else found.directory_of(self._config.node_id)
-
-        cordons = Cordons(self._directories, parts.configs, parts.lifecycle)
-        cordons.apply(image)
-        await self._logs.load(
-            self._loop,
-            config_of=lambda topic: parts.configs.log_config(image, topic),
-            is_stray=is_stray,
-            assigned_directory=assigned_directory,
-        )
-        followers: Sequence[MetadataPublisher] = (
-            parts.throttles,
-            parts.partitions,
-            parts.groups,
-            parts.transactions,
-            parts.directories,
-            MoveWatch(parts.mover),
-            cordons,
-            *self._followers,
-        )
-        for follower in followers:
-            self._publishers.add(follower)
+        return running_controller(self._config, self._metadata, self._configs, quorum, self._hello, tls, self._loop)
 
     async def _stop_broker(self, parts: BrokerParts) -> None:
         await parts.lifecycle.shut_down()
@@ -618,16 +557,3 @@ class Node:
 
 def _milliseconds(seconds: float) -> int:
     return int(seconds * 1000)
-
-
-def _check_tiers(config: NodeConfig, configs: ConfigResolver, image: MetadataImage) -> None:
-    """Without its tier, a log would start on its disk, and what is up there would be deleted. ConfigError."""
-    if config.tier.is_enabled:
-        return
-    for name, topic in image.topics.by_name.items():
-        is_here = any(config.node_id in partition.replicas for partition in topic.partitions)
-        if is_here and configs.log_config(image, name).remote_storage_enable:
-            raise ConfigError(
-                f"Topic {name} has remote.storage.enable=true. You have to delete all topics with the property "
-                "remote.storage.enable=true before disabling tiered storage cluster-wide."
-            )
