@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
 from wire import ManualLoop, Node, feed, frame
 
 from penstock.broker.network.rules.answer_memory import (
@@ -30,13 +27,6 @@ class Slice:
 
     def read(self, _offset: int, size: int) -> bytes:
         return bytes(size)
-
-
-@pytest.fixture
-def loop() -> Iterator[ManualLoop]:
-    loop = ManualLoop()
-    yield loop
-    loop.close()
 
 
 def test_clients_that_never_read_their_fetches_hold_little_each(loop: ManualLoop) -> None:

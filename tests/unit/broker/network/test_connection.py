@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import logging
 import struct
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -20,15 +19,6 @@ from penstock.broker.network.rules.answer_memory import UNSENT_BYTES_MAX
 from penstock.broker.network.rules.connection_limits import ConnectionLimits
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.ids import NodeId
-
-
-@pytest.fixture
-def loop() -> Iterator[ManualLoop]:
-    loop = ManualLoop()
-    yield loop
-    loop.run_until_complete(loop.shutdown_default_executor())
-    loop.close()
-
 
 # Order.
 

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pytest
 from wire import ManualLoop, Node, feed, frame
 
 from penstock.broker.network.request import Request
 from penstock.broker.network.rules.frame_buffers import BUFFER_BYTES, BUFFERS_MAX, POOLED_BYTES_MIN, FrameBuffers
-
-
-@pytest.fixture
-def loop() -> Iterator[ManualLoop]:
-    loop = ManualLoop()
-    yield loop
-    loop.run_until_complete(loop.shutdown_default_executor())
-    loop.close()
 
 
 def test_buffer_is_used_again_once_nothing_refers_to_it() -> None:

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from wire import ManualLoop, Node, answer, feed, frame
 
 from penstock.broker.network.outbox import TURN_BYTES
 from penstock.broker.network.rules.answer_memory import PIECE_BYTES
-
-
-@pytest.fixture
-def loop() -> Iterator[ManualLoop]:
-    loop = ManualLoop()
-    yield loop
-    loop.run_until_complete(loop.shutdown_default_executor())
-    loop.close()
 
 
 class Slice:

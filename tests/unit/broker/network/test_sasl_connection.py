@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
@@ -19,14 +18,6 @@ from penstock.protocol.apis import ApiKey
 DELAY_MS = 100
 FRAME_BYTES_MAX = 2_000
 SAFE = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
-
-
-@pytest.fixture
-def loop() -> Iterator[ManualLoop]:
-    loop = ManualLoop()
-    yield loop
-    loop.run_until_complete(loop.shutdown_default_executor())
-    loop.close()
 
 
 def frame(number: int, api_key: ApiKey, body: bytes = b"") -> bytes:
