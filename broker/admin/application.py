@@ -23,6 +23,8 @@ from ..configuration.tls_config import PRINCIPAL_MAPPING_RULES
 from ..network.request import ANONYMOUS, RequestContext
 from ..network.rules.distinguished_name import subject_of
 from ..security.http_identities import Unauthenticated
+from ..security.password_hashing import TooManyLogins
+from .fair_pace import FairPace
 from .node_ports import NodePorts
 from .operation import JSON, Answered, Call, Content, HttpError, Operation, Stream
 from .path_parameters import PATH_PARAMETERS
@@ -43,7 +45,8 @@ REQUEST_TIMEOUT_S: Final = 60.0
 BODY_BYTES_MAX: Final = 1024 * 1024
 """A plan for 10,000 partitions; decoding so much takes 5 ms of the loop."""
 REQUESTS_PER_S: Final = 100.0
-"""What comes faster waits: requests cost the loop, in which records are served, half a millisecond each."""
+"""What comes faster waits, address by address in turn: requests cost the loop, in which records are served, half a
+millisecond each."""
 URGENT_PER_S: Final = 50.0
 """For operations that are urgent, whatever the others do."""
 LARGE_BODY_BYTES_PER_S: Final = 512 * 1024
@@ -104,8 +107,8 @@ class _Gate:
     def __init__(self, known_hosts: frozenset[str], urgent_paths: frozenset[str]) -> None:
         self._known_hosts = known_hosts
         self._urgent_paths = urgent_paths
-        self._pace = Pace(units_per_s=REQUESTS_PER_S, burst=REQUESTS_PER_S)
-        self._urgent_pace = Pace(units_per_s=URGENT_PER_S, burst=URGENT_PER_S)
+        self._pace = FairPace(Pace(units_per_s=REQUESTS_PER_S, burst=REQUESTS_PER_S))
+        self._urgent_pace = FairPace(Pace(units_per_s=URGENT_PER_S, burst=URGENT_PER_S))
         self._body_pace = Pace(units_per_s=LARGE_BODY_BYTES_PER_S, burst=BODY_BYTES_MAX)
         self._running = asyncio.Semaphore(REQUESTS_MAX)
         self._streams = 0
@@ -114,10 +117,8 @@ class _Gate:
     @web.middleware
     async def admit(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         pace = self._urgent_pace if request.path in self._urgent_paths else self._pace
-        delay_s = pace.delay_s(asyncio.get_running_loop().time())
-        if delay_s > 0:
-            await asyncio.sleep(delay_s)
         try:
+            await pace.wait(request.remote or "")
             refusal = refusal_of(
                 request.method,
                 host=_single(request, "Host"),
@@ -247,7 +248,7 @@ def _handler(operation: Operation, gate: _Gate) -> _Handler:
 async def _identified(operation: Operation, request: web.Request) -> tuple[RequestContext, int | None]:
     """Who asks, and until when that is proved, in wall-clock time; None: always.
 
-    Raises HttpError 401 or 403; nothing of an operation begins before.
+    Raises HttpError 401, 403 or 503; nothing of an operation begins before.
     """
     node = request.app[_NODE]
     context = RequestContext(
@@ -268,6 +269,8 @@ async def _identified(operation: Operation, request: web.Request) -> tuple[Reque
         identity = await identities.identify(
             _single(request, "Authorization"), _certificate_principal(request, node.config), context
         )
+    except TooManyLogins:
+        raise HttpError(503, "Service Unavailable", "Too many logins wait at this node.") from None
     except Unauthenticated as refusal:
         challenges = identities.challenges
         if not challenges:

@@ -257,6 +257,8 @@ class Node:
         self.metrics.stop()
         await self._stop_tasks()
         self.events.close()
+        if self.identities is not None:
+            self.identities.close()
         if self._parts is not None:
             await self._stop_broker(self._parts)
         elif running is not None:
@@ -326,8 +328,7 @@ class Node:
         sasl = SaslMechanisms(self._config.sasl, sources)
         self.identities = HttpIdentities(
             sasl,
-            sources.find_scram,
-            self._random_bytes,
+            sources,
             PeerLog(self._loop),
             self._loop,
             refusal_delay_ms=self._config.failed_authentication_delay_ms,

@@ -11,22 +11,21 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final
 
-from ...protocol.scram import BY_NAME, ITERATIONS_MIN, ScramMechanism
-from ...quorum.metadata.security_image import ScramCredential
+from ...protocol.scram import BY_NAME, ScramMechanism
 from ..configuration.admin_listeners import ADMIN
 from ..configuration.bearer_config import OAUTHBEARER
 from ..configuration.sasl_config import PLAIN
 from ..network.peer_log import PeerLog
 from ..network.request import ANONYMOUS, RequestContext
+from .password_hashing import PasswordHashing
 from .rules.authorization_header import BearerToken, read_authorization
 from .rules.sasl_exchange import AuthenticationFailed, Proved
-from .rules.sasl_mechanisms import SaslMechanisms
-from .rules.scram import FindIdentity, ScramIdentity
+from .rules.sasl_mechanisms import CredentialSources, SaslMechanisms
+from .rules.scram import ScramIdentity
 
 KNOWN_MAX: Final = 1_000
 """Passwords that are remembered; with one more all are forgotten."""
@@ -52,8 +51,7 @@ class HttpIdentities:
     def __init__(
         self,
         mechanisms: SaslMechanisms,
-        find_scram: FindIdentity,
-        random_bytes: Callable[[int], bytes],
+        sources: CredentialSources,
         peer_log: PeerLog,
         loop: asyncio.AbstractEventLoop,
         *,
@@ -61,17 +59,16 @@ class HttpIdentities:
     ) -> None:
         """`refusal_delay_ms` is `connection.failed.authentication.delay.ms`: guessing is to be slow."""
         self._mechanisms = mechanisms
-        self._find_scram = find_scram
-        self._random_bytes = random_bytes
+        self._sources = sources
         self._peer_log = peer_log
-        self._loop = loop
+        self._hashing = PasswordHashing(loop)
         self._refusal_delay_s = refusal_delay_ms / 1000
         self._known: dict[bytes, ScramIdentity] = {}
 
     @cached_property
     def _key(self) -> bytes:
         """Under which passwords are remembered; drawn when the first one comes."""
-        return self._random_bytes(_KEY_BYTES)
+        return self._sources.random_bytes(_KEY_BYTES)
 
     @property
     def challenges(self) -> tuple[str, ...]:
@@ -84,7 +81,7 @@ class HttpIdentities:
     async def identify(
         self, authorization: str | None, certificate_principal: str | None, context: RequestContext
     ) -> HttpIdentity:
-        """Raises Unauthenticated. `context` says where the client is, for the log."""
+        """Raises Unauthenticated, and TooManyLogins when it cannot be told now. `context` says where the client is."""
         if authorization is None:
             if certificate_principal is not None:
                 return HttpIdentity(principal=certificate_principal)
@@ -109,6 +106,10 @@ class HttpIdentities:
             raise Unauthenticated("The user, the password or the token is not right.") from None
         return HttpIdentity(principal=proved.principal, is_by_token=proved.is_by_token, expiry_ms=proved.expiry_ms)
 
+    def close(self) -> None:
+        """Ends the thread that hashes."""
+        self._hashing.close()
+
     async def _prove(self, authorization: str, context: RequestContext) -> Proved:
         shown = read_authorization(authorization)
         if isinstance(shown, BearerToken):
@@ -128,22 +129,29 @@ class HttpIdentities:
                 return outcome
         scram = [mechanism for mechanism in BY_NAME.values() if self._mechanisms.find(ADMIN, mechanism.name)]
         for mechanism in scram:
-            identity = self._find_scram(mechanism, name, False)
-            if await self._is_password(mechanism, identity, name, password):
+            identity = self._sources.find_scram(mechanism, name, False)
+            if await self._is_password(mechanism, identity, name, password, context):
                 assert identity is not None
                 return Proved(principal=identity.principal)
         raise AuthenticationFailed("the user or the password is not right (Basic)")
 
     async def _is_password(
-        self, mechanism: ScramMechanism, identity: ScramIdentity | None, name: str, password: str
+        self,
+        mechanism: ScramMechanism,
+        identity: ScramIdentity | None,
+        name: str,
+        password: str,
+        context: RequestContext,
     ) -> bool:
-        """Whether it is that user's. It takes as long for one that does not exist."""
+        """Whether it is that user's. For one that does not exist it takes as long as for one that does."""
         digest = hmac.digest(self._key, f"{mechanism.name}\0{name}\0{password}".encode(), "sha256")
         if identity is not None and self._known.get(digest) == identity:
             return True
-        credential = _NO_CREDENTIAL if identity is None else identity.credential
-        salted = await self._loop.run_in_executor(
-            None, mechanism.salted_password, password, credential.salt, credential.iterations
+        decoy = self._sources.decoys.make(mechanism, name, False)
+        credential = decoy if identity is None else identity.credential
+        salted = await self._hashing.run(
+            context.peer_host,
+            partial(mechanism.salted_password, password, credential.salt, credential.iterations),
         )
         is_right = hmac.compare_digest(mechanism.stored_key(salted), credential.stored_key)
         if identity is None or not is_right:
@@ -167,4 +175,3 @@ class HttpIdentities:
 
 
 _KEY_BYTES: Final = 32
-_NO_CREDENTIAL: Final = ScramCredential(salt=b"no user's", stored_key=b"", server_key=b"", iterations=ITERATIONS_MIN)

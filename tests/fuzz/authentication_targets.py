@@ -13,6 +13,7 @@ from penstock.broker.configuration.principal_mapping import parse_principal_mapp
 from penstock.broker.network.rules.distinguished_name import subject_of
 from penstock.broker.security.rules.authorization_header import UserAndPassword, read_authorization
 from penstock.broker.security.rules.bearer import BearerExchange, VerifyToken
+from penstock.broker.security.rules.decoy_credentials import DecoyCredentials
 from penstock.broker.security.rules.plain import PlainExchange, PlainUsers
 from penstock.broker.security.rules.sasl_exchange import AuthenticationFailed, Proved
 from penstock.broker.security.rules.scram import ScramExchange, ScramIdentity
@@ -94,7 +95,7 @@ def _find(_mechanism: ScramMechanism, name: str, _is_token: bool) -> ScramIdenti
 
 def read_scram(data: bytes) -> None:
     """Messages, one a line, none of which can prove anything."""
-    exchange = ScramExchange(SCRAM_SHA_256, _find, bytes, b"decoys")
+    exchange = ScramExchange(SCRAM_SHA_256, _find, bytes, DecoyCredentials(b"decoys", dict).make)
     with contextlib.suppress(AuthenticationFailed):
         for message in data.split(b"\n"):
             assert not isinstance(exchange.step(message), Proved)

@@ -17,6 +17,7 @@ from ...configuration.bearer_config import OAUTHBEARER, BearerConfig
 from ...configuration.sasl_config import PLAIN, MechanismConfig, SaslConfig
 from .bearer import BearerExchange, VerifyToken, no_tokens
 from .bearer_claims import unsigned_verifier
+from .decoy_credentials import DecoyCredentials
 from .plain import PlainExchange, PlainUsers
 from .sasl_exchange import BeginExchange, user
 from .scram import ScramExchange, ScramIdentity
@@ -43,9 +44,11 @@ class CredentialSources:
     tokens: DelegationTokenConfig | None = None
 
     @cached_property
-    def decoy_key(self) -> bytes:
+    def decoys(self) -> DecoyCredentials:
+        """What those are shown whom `find_scram` does not find."""
         secret = self.cluster_secret or self.random_bytes(_DECOY_KEY_BYTES)
-        return hmac.digest(secret, b"SCRAM users that do not exist", "sha256")
+        key = hmac.digest(secret, b"SCRAM users that do not exist", "sha256")
+        return DecoyCredentials(key, lambda: self.image().scram_credentials)
 
     def find_scram(self, mechanism: ScramMechanism, name: str, is_token: bool) -> ScramIdentity | None:
         if is_token:
@@ -128,4 +131,4 @@ class SaslMechanisms:
             )
             return lambda _context: BearerExchange(verify)
         mechanism = BY_NAME[config.mechanism]
-        return lambda _context: ScramExchange(mechanism, sources.find_scram, sources.random_bytes, sources.decoy_key)
+        return lambda _context: ScramExchange(mechanism, sources.find_scram, sources.random_bytes, sources.decoys.make)

@@ -5,9 +5,9 @@
     client → server   c=base64 of the header,r=both nonces[,extensions],p=proof
     server → client   v=signature
 
-Kafka: `ScramSaslServer`. A user without a credential gets a salt of his own and is refused at the proof, as for a wrong
-password: nothing says which names exist. Of extensions `tokenauth=true` is known (KIP-48): the user is a delegation
-token then. The library `scramp` knows neither these nor an authorization id.
+Kafka: `ScramSaslServer`. A user without a credential gets a salt and iterations of his own and is refused at the proof,
+as for a wrong password: nothing says which names exist (`decoy_credentials.py`). Of extensions `tokenauth=true` is
+known (KIP-48): the user is a delegation token then. The library `scramp` knows neither these nor an authorization id.
 """
 
 from __future__ import annotations
@@ -20,14 +20,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from ....protocol.scram import ITERATIONS_MIN, ScramMechanism
+from ....protocol.scram import ScramMechanism
 from ....quorum.metadata.security_image import ScramCredential
+from .decoy_credentials import MakeDecoy
 from .sasl_exchange import AuthenticationFailed, Proved
 
 NONCE_BYTES: Final = 20
 """160 bits, and no padding in base64's form."""
-DECOY_SALT_LETTERS: Final = 26
-"""As the salts that Kafka's tools draw."""
 _CLIENT_FIRST = re.compile(
     r"(?P<header>n,(?:a=(?P<authorization_id>(?:[^=,\0]|=2C|=3D)+))?,)"
     r"(?P<bare>n=(?P<user>(?:[^=,\0]|=2C|=3D)+),r=(?P<nonce>[!-+\--~]+)(?P<extensions>(?:,[A-Za-z]+=[^,\0]+)*))"
@@ -36,7 +35,6 @@ _CLIENT_FINAL = re.compile(
     r"(?P<without_proof>c=(?P<header>[A-Za-z0-9/+=]+),r=(?P<nonce>[!-+\--~]+)(?:,[A-Za-z]+=[^,\0]+)*)"
     r",p=(?P<proof>[A-Za-z0-9/+=]+)"
 )
-_LETTERS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 _ANOTHER_USER: Final = "Authentication failed: Client requested an authorization id that is different from username"
 
 
@@ -59,13 +57,17 @@ class ScramExchange:
     """It waits first for the client's name and nonce, then for its proof."""
 
     def __init__(
-        self, mechanism: ScramMechanism, find: FindIdentity, random_bytes: Callable[[int], bytes], decoy_key: bytes
+        self,
+        mechanism: ScramMechanism,
+        find: FindIdentity,
+        random_bytes: Callable[[int], bytes],
+        make_decoy: MakeDecoy,
     ) -> None:
-        """`decoy_key` makes the salts of users that do not exist: always the same one for the same name."""
+        """`make_decoy` makes what is shown of those whom `find` does not find."""
         self._mechanism = mechanism
         self._find = find
         self._random_bytes = random_bytes
-        self._decoy_key = decoy_key
+        self._make_decoy = make_decoy
         self._identity: ScramIdentity | None = None
         self._credential: ScramCredential | None = None
         self._header = b""
@@ -90,7 +92,7 @@ class ScramExchange:
             raise AuthenticationFailed(_ANOTHER_USER, _ANOTHER_USER)
         is_token = "tokenauth=true" in match["extensions"].split(",")
         self._identity = self._find(self._mechanism, name, is_token)
-        decoy = self._decoy(name)
+        decoy = self._make_decoy(self._mechanism, name, is_token)
         credential = self._credential = decoy if self._identity is None else self._identity.credential
         self._header = match["header"].encode()
         self._client_first_bare = match["bare"]
@@ -125,15 +127,6 @@ class ScramExchange:
             token=b"v=" + server_signature,
             is_by_token=self._identity.is_by_token,
             expiry_ms=self._identity.expiry_ms,
-        )
-
-    def _decoy(self, name: str) -> ScramCredential:
-        drawn = hmac.digest(self._decoy_key, f"{self._mechanism.name},{name}".encode(), "sha512")
-        return ScramCredential(
-            salt="".join(_LETTERS[byte % len(_LETTERS)] for byte in drawn[:DECOY_SALT_LETTERS]).encode(),
-            stored_key=self._mechanism.hash(drawn),
-            server_key=b"",
-            iterations=ITERATIONS_MIN,
         )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from penstock.bench.sasl_exchange import Exchange, PlainLogin, ScramLogin
 from penstock.bench.wire import RequestRefusedError
+from penstock.broker.security.rules.decoy_credentials import DecoyCredentials
 from penstock.broker.security.rules.sasl_exchange import Proved
 from penstock.broker.security.rules.scram import ScramExchange, ScramIdentity
 from penstock.protocol.messages import decode_header
@@ -37,7 +38,7 @@ class Broker:
 
     def run(self, exchange: Exchange, scram: bool = True) -> None:
         """Until the client is content, or raises."""
-        steps = ScramExchange(SHA_512, self.find, lambda count: bytes(count), b"decoys")
+        steps = ScramExchange(SHA_512, self.find, lambda count: bytes(count), DecoyCredentials(b"decoys", dict).make)
         request = next(exchange)
         while True:
             header = decode_header(request[SIZE:])

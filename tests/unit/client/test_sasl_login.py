@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from penstock.broker.security.rules.decoy_credentials import DecoyCredentials
 from penstock.broker.security.rules.sasl_exchange import AuthenticationFailed, Proved
 from penstock.broker.security.rules.scram import ScramExchange, ScramIdentity
 from penstock.client.sasl_login import SaslLogin, authenticate, expiry_s, unsecured_token
@@ -56,7 +57,9 @@ class ScramBroker(Broker):
             salt=b"salt", stored_key=made.stored_key(salted), server_key=made.server_key(salted), iterations=4096
         )
         users = {("a=d,a", is_token): ScramIdentity(principal="User:ada", credential=credential)}
-        self.exchange = ScramExchange(made, lambda _, name, token: users.get((name, token)), bytes, b"decoy")
+        self.exchange = ScramExchange(
+            made, lambda _, name, token: users.get((name, token)), bytes, DecoyCredentials(b"decoy", dict).make
+        )
 
     def answer(self, token: bytes) -> bytes | int:
         try:

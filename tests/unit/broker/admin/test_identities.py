@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,11 +13,13 @@ import pytest
 from admin_http import asked
 from authorized_node import AuthorizedNode
 from memory_node import World, run
+from waiting import loop_until
 
 from penstock.broker.admin.operations import OPERATIONS
 from penstock.broker.admin.rules.operation_permissions import Needed, needed
+from penstock.broker.security import password_hashing
 from penstock.protocol.acls import AclOperation, ResourceType
-from penstock.protocol.scram import SCRAM_SHA_512
+from penstock.protocol.scram import SCRAM_SHA_512, ScramMechanism
 from penstock.quorum.decisions.context import ControllerResult
 from penstock.quorum.decisions.scram_credentials import credential_record
 from penstock.quorum.metadata.security_image import ScramUser
@@ -86,16 +90,62 @@ def test_a_password_of_plain_or_scram_is_a_proof() -> None:
     async def scenario() -> None:
         async with asked(World(**PLAIN)) as (node, _, session):
             assert await status(session, "/v3/clusters", ALICE) == 200
-            salted = SCRAM_SHA_512.salted_password("pencil", b"salt", 4096)
-            record = credential_record(
-                ScramUser("scott", SCRAM_SHA_512.number), salt=b"salt", salted_password=salted, iterations=4096
-            )
             assert node.quorum is not None
             assert await status(session, "/v3/clusters", basic("scott", "pencil")) == 401
-            await _commit(node, record)
+            await _add_scott(node, 4096)
             for _ in range(2):
                 assert await status(session, "/v3/clusters", basic("scott", "pencil")) == 200
                 assert await status(session, "/v3/clusters", basic("scott", "pen")) == 401
+
+    run(scenario)
+
+
+async def _add_scott(node: Any, iterations: int) -> None:
+    salted = SCRAM_SHA_512.salted_password("pencil", b"salt", iterations)
+    user = ScramUser("scott", SCRAM_SHA_512.number)
+    await _commit(node, credential_record(user, salt=b"salt", salted_password=salted, iterations=iterations))
+
+
+def test_a_user_that_does_not_exist_costs_as_many_iterations_as_one_that_does(monkeypatch: Any) -> None:
+    hashed: list[tuple[int, int]] = []
+
+    def salted_password(_mechanism: ScramMechanism, _password: str, salt: bytes, iterations: int) -> bytes:
+        hashed.append((len(salt), iterations))
+        return bytes(64)
+
+    async def scenario() -> None:
+        async with asked(World(**PLAIN)) as (node, _, session):
+            await _add_scott(node, 9_000)
+            monkeypatch.setattr(ScramMechanism, "salted_password", salted_password)
+            for name in ("scott", "bob", "alice"):
+                assert await status(session, "/v3/clusters", basic(name, "wrong")) == 401
+            assert hashed == [(4, 9_000)] * 3
+
+    run(scenario)
+
+
+def test_a_login_too_many_can_be_tried_again(monkeypatch: Any) -> None:
+    monkeypatch.setattr(password_hashing, "WAITING_MAX", 0)
+    may_hash, hashes = threading.Event(), threading.Event()
+
+    def salted_password(*_arguments: Any) -> bytes:
+        hashes.set()
+        may_hash.wait(20)
+        return bytes(64)
+
+    async def scenario() -> None:
+        async with asked(World(**PLAIN)) as (_, _, session):
+            monkeypatch.setattr(ScramMechanism, "salted_password", salted_password)
+            first = asyncio.create_task(status(session, "/v3/clusters", basic("bob", "one")))
+            try:
+                await loop_until(hashes.is_set, "the first login is hashed")
+                async with session.get("/v3/clusters", headers=basic("bob", "two")) as answer:
+                    assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+                # PLAIN's users are not hashed, and so never wait.
+                assert await status(session, "/v3/clusters", ALICE) == 200
+            finally:
+                may_hash.set()
+            assert await first == 401
 
     run(scenario)
 

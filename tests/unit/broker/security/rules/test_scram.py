@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.broker.security.rules.decoy_credentials import DecoyCredentials
 from penstock.broker.security.rules.sasl_exchange import AuthenticationFailed, Proved
 from penstock.broker.security.rules.scram import ScramExchange, ScramIdentity
 from penstock.protocol.scram import SCRAM_SHA_256, SCRAM_SHA_512, ScramMechanism
@@ -46,7 +47,7 @@ def find(mechanism: ScramMechanism, name: str, is_token: bool) -> ScramIdentity 
 
 
 def exchange(mechanism: ScramMechanism = SCRAM_SHA_256) -> ScramExchange:
-    return ScramExchange(mechanism, find, lambda count: bytes(count), b"decoys")
+    return ScramExchange(mechanism, find, lambda count: bytes(count), DecoyCredentials(b"decoys", dict).make)
 
 
 def escaped(name: str) -> str:
@@ -221,7 +222,10 @@ def test_every_bit_of_the_proof_counts() -> None:
 def test_nonces_of_the_server_are_its_own_and_a_proof_serves_once() -> None:
     drawn = iter(range(256))
     servers = [
-        ScramExchange(SCRAM_SHA_256, find, lambda count: bytes([next(drawn)]) * count, b"decoys") for _ in range(2)
+        ScramExchange(
+            SCRAM_SHA_256, find, lambda count: bytes([next(drawn)]) * count, DecoyCredentials(b"decoys", dict).make
+        )
+        for _ in range(2)
     ]
     client = Client(SCRAM_SHA_256, "user", "pencil")
     first, second = (server.step(client.first) for server in servers)
