@@ -32,17 +32,14 @@ from ..cluster.event_stream import EventStream
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.quorum_link import QuorumLink
 from ..cluster.tls_contexts import TlsContexts
-from ..configuration.bearer_config import BearerConfig
 from ..configuration.node_config import REQUEST_TIMEOUT_MS, NodeConfig
 from ..configuration.topic_configs import ConfigResolver
 from ..metrics.metrics import Metrics
 from ..network.handlers import Intercept
-from ..network.peer_log import PeerLog
 from ..quotas.client_quotas import ClientQuotas
 from ..security.http_identities import HttpIdentities
-from ..security.rules.bearer import VerifyToken, no_tokens
-from ..security.rules.sasl_mechanisms import CredentialSources, SaslMechanisms
-from ..security.wiring import authorizer_of
+from ..security.rules.sasl_mechanisms import SaslMechanisms
+from ..security.wiring import authorizer_of, identities_of
 from ..timing.runtime import Runtime
 from .feature_guard import FeatureGuard
 from .lifecycle import BrokerLifecycle
@@ -52,7 +49,6 @@ from .wiring import BrokerParts, wire_broker
 
 if TYPE_CHECKING:
     from ..admin.node_ports import RunningNode
-    from ..security.key_sets import KeySets
 
 logger = logging.getLogger(__name__)
 
@@ -307,37 +303,15 @@ class Node:
 
     async def _make_sasl(self) -> SaslMechanisms:
         """Raises ConfigError."""
-        key_sets: KeySets | None = None
-        if any(one.bearer is not None for sasl in self._config.sasl.values() for one in sasl.mechanisms.values()):
-            # Only a node with tokens loads it.
-            from ..security.key_sets import KeySets
-
-            key_sets = KeySets(self._files, self._loop, self._wall_clock_ms)
-
-        def token_verifier(config: BearerConfig) -> VerifyToken:
-            return no_tokens if key_sets is None else key_sets.verifier(config)
-
-        sources = CredentialSources(
-            image=lambda: self._metadata.image,
-            random_bytes=self._random_bytes,
-            wall_clock_ms=self._wall_clock_ms,
-            token_verifier=token_verifier,
-            cluster_secret=self._config.cluster_secret,
-            tokens=self._config.delegation_tokens,
+        found = identities_of(
+            self._config, self._files, self._metadata, self._random_bytes, self._wall_clock_ms, self._loop
         )
-        sasl = SaslMechanisms(self._config.sasl, sources)
-        self.identities = HttpIdentities(
-            sasl,
-            sources,
-            PeerLog(self._loop),
-            self._loop,
-            refusal_delay_ms=self._config.failed_authentication_delay_ms,
-        )
-        self._configs.on_change(lambda _old, new: sasl.change(new.sasl))
-        if key_sets is not None:
-            await key_sets.load()
-            self._start_task("keys of tokens", key_sets.watch())
-        return sasl
+        self.identities = found.http
+        self._configs.on_change(lambda _old, new: found.mechanisms.change(new.sasl))
+        if found.key_sets is not None:
+            await found.key_sets.load()
+            self._start_task("keys of tokens", found.key_sets.watch())
+        return found.mechanisms
 
     def _hello(self) -> PeerHello:
         return PeerHello(
