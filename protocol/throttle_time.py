@@ -22,14 +22,8 @@ _RANGE_BYTES: Final = 6
 _FIRST_FLEXIBLE_API_VERSIONS: Final = 3
 
 
-def read_throttle_time_ms(api_key: int, version: int, frame: bytes) -> int:
-    """0 where the response has no such field, or has it behind fields of other sizes."""
-    position = _position_in(api_key, version, frame)
-    return 0 if position is None else int(_INT.unpack_from(frame, position)[0])
-
-
 def with_throttle_time(api_key: int, version: int, frame: bytes, throttle_time_ms: int) -> bytes:
-    """The frame with that time; unchanged where it has no place for it."""
+    """The frame with that time; unchanged where it has no field for it, or has it behind fields of other sizes."""
     position = _position_in(api_key, version, frame)
     if position is None:
         return frame

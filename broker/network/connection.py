@@ -62,6 +62,7 @@ class Connection(asyncio.BufferedProtocol):
         "_is_draining",
         "_is_lost",
         "_is_muted",
+        "_is_quota_old",
         "_is_reading_paused",
         "_is_send_due",
         "_kind",
@@ -103,6 +104,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_reading_paused = False
         self._is_send_due = False
         self._is_muted = False
+        self._is_quota_old = False
         self._muted_until_s = 0.0
         self._mute_timer: asyncio.TimerHandle | None = None
         self._is_draining = False
@@ -301,7 +303,13 @@ class Connection(asyncio.BufferedProtocol):
         self._update_reading()
         self._after_send()
 
+    def on_quotas_changed(self) -> None:
+        # The next request is of no known kind then, and looks for more than its kind: the others have nothing to ask.
+        self._is_quota_old = True
+        self._kind = NO_KIND
+
     def refresh_quota(self) -> None:
+        """Looks for the quotas of the client again."""
         quota = self._host.find_quota(self._context)
         if quota is not self._context.quota:
             self._context = replace(self._context, quota=quota)
@@ -402,6 +410,10 @@ class Connection(asyncio.BufferedProtocol):
         api_key, api_version = header.api_key, header.api_version
         if api_key != kind.api_key or api_version != kind.api_version:
             kind = self._kind = self._kind_of(api_key, api_version)
+            if self._is_quota_old:
+                self._is_quota_old = False
+                self.refresh_quota()
+                context = self._context
         kind.count += 1
         is_timed = not kind.count & kind.mask
         request = (TimedRequest if is_timed else Request)(

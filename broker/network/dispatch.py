@@ -20,6 +20,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Coroutine
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
@@ -183,4 +184,11 @@ def _respond(
     tags = NO_HEADER_TAGS
     if handler is not None and handler.header_tags is not None:
         tags = handler.header_tags(request.context, error)
-    request.respond(encode_response(request.api_key, request.api_version, request.correlation_id, response, tags))
+    answer = encode_response(request.api_key, request.api_version, request.correlation_id, response, tags)
+    # The controller tells it of a client's changes, also of one that had no quota yet when its request began. What a
+    # node is told in a client's name is for that client alone. Kafka: RequestHandlerHelper.sendForwardedResponse.
+    throttle_time: timedelta | None = getattr(response, "throttle_time", None)
+    if throttle_time and request.context.node_id is None:
+        request.respond(answer, throttle_time // timedelta(milliseconds=1))
+    else:
+        request.respond(answer)

@@ -10,7 +10,7 @@ from ...protocol.acls import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, R
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NodeId
-from ...protocol.throttle_time import read_throttle_time_ms, with_throttle_time
+from ...protocol.throttle_time import with_throttle_time
 from ...quorum.permissions.requester import Requester
 from .rules.client_quota import ClientQuota
 from .rules.request_statistics import RequestTimer
@@ -248,7 +248,7 @@ class Request:
         quota = self.context.quota
         if quota is not None and self.api_key not in NOT_THROTTLED_HERE and isinstance(answer, bytes):
             api_key, version = self.api_key, self.api_version
-            throttle_time_ms = quota.on_answered(read_throttle_time_ms(api_key, version, answer))
+            throttle_time_ms = quota.on_answered(throttle_time_ms)
             if throttle_time_ms > 0:
                 answer = with_throttle_time(api_key, version, answer, throttle_time_ms)
         self.answer = answer

@@ -129,7 +129,7 @@ class ControllerListener:
             on_connection_lost=heartbeats.on_connection_lost,
         )
         # No rates of connections: nodes come by this listener, and no client may keep them out.
-        quotas.attach(host.refresh_quotas)
+        quotas.attach(host.on_quotas_changed)
         self.listeners = Listeners(
             host,
             links,

@@ -432,7 +432,7 @@ def _wire_listeners(
         idle_ms_max=config.connections_max_idle_ms if config.connections_max_idle_ms >= 0 else NEVER_MS,
         on_connection_lost=on_connection_lost,
     )
-    quotas.attach(host.refresh_quotas, rates)
+    quotas.attach(host.on_quotas_changed, rates)
     return Listeners(
         host,
         tls_of=tls.server,

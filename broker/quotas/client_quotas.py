@@ -2,7 +2,7 @@
 
 Kafka: `ClientQuotaManager`, `ClientRequestQuotaManager`, `ControllerMutationQuotaManager`.
 Each connection keeps the quotas of its client in its context. They are looked for when its principal or its client id
-changes, and for all connections when the metadata change; a client without a quota has None there, and its requests
+changes, and before its next request when the metadata change; a client without a quota has None there, and its requests
 take no other path than without this module. Quotas are of each node by itself, and other nodes of the cluster have
 none; changes of topics are counted by the active controller, for the clients of all brokers, and a new one begins anew.
 
@@ -77,9 +77,9 @@ class ClientQuotas:
     def now_ms(self) -> int:
         return int(self.time_s() * 1000)
 
-    def attach(self, refresh: Callable[[], None], rates: ConnectionRates | None = None) -> None:
-        """`refresh` is called when `find` may answer anew; `rates`, if any, have the quotas of addresses."""
-        self._listeners.append((refresh, rates))
+    def attach(self, on_change: Callable[[], None], rates: ConnectionRates | None = None) -> None:
+        """`on_change` is called when `find` may answer anew; `rates`, if any, have the quotas of addresses."""
+        self._listeners.append((on_change, rates))
         if rates is not None:
             rates.set_quotas(address_quotas(self._quotas))
 
@@ -94,11 +94,11 @@ class ClientQuotas:
         self._is_set = has_quota_of_clients(quotas)
         self._clients.clear()
         addresses = address_quotas(quotas)
-        for refresh, rates in self._listeners:
+        for on_change, rates in self._listeners:
             if rates is not None:
                 rates.set_quotas(addresses)
             if was_set or self._is_set:
-                refresh()
+                on_change()
 
     def find(self, context: RequestContext) -> LimitedClient | None:
         """The quotas of a client; None where it has none."""
@@ -109,9 +109,9 @@ class ClientQuotas:
             return self._clients[key]
         if len(self._clients) >= CLIENTS_MAX:
             self._clients.clear()
-        found = {quota_key: self._applied(quota_key, *key) for quota_key in self.sensors}
+        found = {quota_key: self.applied(quota_key, *key) for quota_key in self.sensors}
         applied = {quota_key: quota for quota_key, quota in found.items() if quota is not None}
-        client = LimitedClient(self, applied) if applied else None
+        client = LimitedClient(self, key, applied) if applied else None
         self._clients[key] = client
         return client
 
@@ -119,13 +119,14 @@ class ClientQuotas:
         """For one request by which a client changes topics; None for a client without such a quota."""
         if not self._is_set:
             return None
-        quota = self._applied(CONTROLLER_MUTATION_RATE, requester.principal, requester.client_id)
+        quota = self.applied(CONTROLLER_MUTATION_RATE, requester.principal, requester.client_id)
         if quota is None:
             return None
         sensor = self.sensor(CONTROLLER_MUTATION_RATE, quota)
         return CountedMutations(sensor, self.now_ms, is_strict=requester.is_strict)
 
-    def _applied(self, key: str, principal: str, client_id: str | None) -> AppliedQuota | None:
+    def applied(self, key: str, principal: str, client_id: str | None) -> AppliedQuota | None:
+        """What the metadata say of a client now."""
         # The quota's user is the name of the principal, whatever its type.
         return applied_quota(self._quotas, key, principal.partition(":")[2], client_id)
 
@@ -145,11 +146,24 @@ class LimitedClient:
     Of its changes of topics it counts none: the controller tells the throttle time.
     """
 
-    __slots__ = ("_applied", "_fetch", "_handled_s", "_produce", "_quotas", "_request", "_time_s", "is_measured")
+    __slots__ = (
+        "_applied",
+        "_client",
+        "_fetch",
+        "_handled_s",
+        "_produce",
+        "_quotas",
+        "_request",
+        "_time_s",
+        "is_measured",
+    )
 
-    def __init__(self, quotas: ClientQuotas, applied: Mapping[str, AppliedQuota]) -> None:
-        """`applied` by the keys of quotas."""
+    def __init__(
+        self, quotas: ClientQuotas, client: tuple[str, str | None], applied: Mapping[str, AppliedQuota]
+    ) -> None:
+        """`client` is its principal and client id; `applied` by the keys of quotas."""
         self._quotas = quotas
+        self._client = client
         self._applied = applied
         self._time_s = quotas.time_s
         self.is_measured = REQUEST_PERCENTAGE in applied
@@ -169,7 +183,7 @@ class LimitedClient:
         if produce is not None:
             bandwidth_ms = produce.use(size_bytes, now_ms)
             if bandwidth_ms < 0:
-                produce = self._produce = self._sensor_of(PRODUCER_BYTE_RATE)
+                produce = self._produce = self._sensor_anew(PRODUCER_BYTE_RATE)
                 bandwidth_ms = produce.use(size_bytes, now_ms)
         if request is not None:
             request_ms = self._request_throttle_ms(request, now_ms)
@@ -180,7 +194,7 @@ class LimitedClient:
         if produce is None:
             return 0
         if produce.is_dropped:
-            produce = self._produce = self._sensor_of(PRODUCER_BYTE_RATE)
+            produce = self._produce = self._sensor_anew(PRODUCER_BYTE_RATE)
         now_ms = int(self._time_s() * 1000)
         bandwidth_ms = produce.use(size_bytes, now_ms)
         return self._longer(produce, bandwidth_ms, 0, now_ms) if bandwidth_ms else 0
@@ -219,13 +233,13 @@ class LimitedClient:
 
     def _request_throttle_ms(self, request: RateSensor, now_ms: int) -> int:
         if request.is_dropped:
-            request = self._request = self._sensor_of(REQUEST_PERCENTAGE)
+            request = self._request = self._sensor_anew(REQUEST_PERCENTAGE)
         handled_s, self._handled_s = self._handled_s, 0.0
         return min(request.use(handled_s * PERCENT, now_ms), self._quotas.max_request_throttle_ms)
 
     def _live_fetch(self, fetch: RateSensor) -> RateSensor:
         if fetch.is_dropped:
-            fetch = self._fetch = self._sensor_of(CONSUMER_BYTE_RATE)
+            fetch = self._fetch = self._sensor_anew(CONSUMER_BYTE_RATE)
         return fetch
 
     def _longer(self, bandwidth: RateSensor | None, bandwidth_ms: int, request_ms: int, now_ms: int) -> int:
@@ -237,7 +251,8 @@ class LimitedClient:
         return throttle_time_ms
 
     def _sensor(self, key: str) -> RateSensor | None:
-        return self._sensor_of(key) if key in self._applied else None
+        return self._quotas.sensor(key, self._applied[key]) if key in self._applied else None
 
-    def _sensor_of(self, key: str) -> RateSensor:
-        return self._quotas.sensor(key, self._applied[key])
+    def _sensor_anew(self, key: str) -> RateSensor:
+        """In place of one that was dropped. A request that waited may be older than the bound that holds by now."""
+        return self._quotas.sensor(key, self._quotas.applied(key, *self._client) or self._applied[key])

@@ -593,10 +593,62 @@ def test_handling_is_measured_of_clients_with_a_quota_alone(loop: ManualLoop) ->
     feed(connection, wire, frame(0) + frame(1))
     assert quota.handled_s == [0.25, 0.5]
     node.host.find_quota = lambda _context: None
-    node.host.refresh_quotas()
+    node.host.on_quotas_changed()
     feed(connection, wire, frame(2))
     assert len(quota.handled_s) == 2
     assert node.begun_ids == [0, 1, 2]
+
+
+def test_the_last_of_several_changes_of_quotas_holds_for_the_next_request_and_is_looked_for_once(
+    loop: ManualLoop,
+) -> None:
+    node, connection, wire = limited(loop, None)
+    feed(connection, wire, frame(0))
+    of: dict[str, Quota | None] = {"now": None}
+    found: list[Quota | None] = []
+
+    def find(_context: RequestContext) -> Quota | None:
+        found.append(of["now"])
+        return of["now"]
+
+    node.host.find_quota = find
+    for quota in (Quota(1000), None, Quota(2000)):
+        of["now"] = quota
+        node.host.on_quotas_changed()
+    assert found == []
+    feed(connection, wire, frame(1) + frame(2))
+    assert found == [of["now"]]
+    assert [request.context.quota for request in node.begun] == [None, of["now"], of["now"]]
+    of["now"] = None
+    node.host.on_quotas_changed()
+    feed(connection, wire, frame(3))
+    assert node.begun[-1].context.quota is None
+
+
+def test_what_waits_behind_a_request_begins_with_the_quotas_of_its_own_time(loop: ManualLoop) -> None:
+    node, connection, wire = limited(loop, None)
+    feed(connection, wire, frame(0, api_key=EXCLUSIVE) + frame(1, api_key=EXCLUSIVE))
+    quota = Quota()
+    node.host.find_quota = lambda _context: quota
+    node.host.on_quotas_changed()
+    node.begun[0].respond(answer(0))
+    loop.turn()
+    assert [request.context.quota for request in node.begun] == [None, quota]
+
+
+def test_a_request_that_began_before_there_was_a_quota_mutes_its_connection_for_the_time_it_is_told(
+    loop: ManualLoop,
+) -> None:
+    node, connection, wire = limited(loop, None)
+    feed(connection, wire, frame(0, api_key=EXCLUSIVE) + frame(1))
+    node.begun[0].respond(answer(0), 300)
+    assert wire.received == answer(0)
+    loop.turn(by_ms=299)
+    loop.turn()
+    assert node.begun_ids == [0]
+    loop.turn(by_ms=1)
+    loop.turn()
+    assert node.begun_ids == [0, 1]
 
 
 def test_quotas_are_looked_for_when_the_client_changes(loop: ManualLoop) -> None:

@@ -2,10 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.find_coordinator.v6.response import FindCoordinatorResponse
+from kio.static.primitive import i32Timedelta
 
 from penstock.broker.apis.find_coordinator import error_response
 from penstock.broker.network.dispatch import Dispatcher
@@ -14,6 +17,7 @@ from penstock.broker.network.peer_log import PeerLog
 from penstock.broker.network.request import Answer, CloseConnection, Request, RequestContext
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
+from penstock.protocol.ids import NodeId
 from penstock.protocol.messages import decode_response, encode_request
 
 CONTEXT = RequestContext(listener_name="PLAINTEXT", peer_host="10.0.0.1", client_id="me")
@@ -24,13 +28,16 @@ BODY_OFFSET = 11
 class Connection:
     def __init__(self) -> None:
         self.answer: Answer | None = None
+        self.muted_ms: list[int] = []
 
     def on_answer(self, _request: Request, answer: Answer) -> None:
         self.answer = answer
 
     def hold_later_requests(self, request: Request) -> None: ...
     def release_later_requests(self, request: Request) -> None: ...
-    def mute(self, throttle_time_ms: int) -> None: ...
+    def mute(self, throttle_time_ms: int) -> None:
+        self.muted_ms.append(throttle_time_ms)
+
     def set_context(self, context: RequestContext) -> None: ...
 
     @property
@@ -47,7 +54,13 @@ class Connection:
         return self.answer.reason
 
 
-def begin(handlers: Handlers, *, trailing: bytes = b"", key: int = ApiKey.FIND_COORDINATOR) -> Connection:
+def begin(
+    handlers: Handlers,
+    *,
+    trailing: bytes = b"",
+    key: int = ApiKey.FIND_COORDINATOR,
+    context: RequestContext = CONTEXT,
+) -> Connection:
     """Begins FindCoordinator version 6 and lets everything that waits come to its end."""
     connection = Connection()
 
@@ -55,7 +68,7 @@ def begin(handlers: Handlers, *, trailing: bytes = b"", key: int = ApiKey.FIND_C
         loop = asyncio.get_running_loop()
         dispatcher = Dispatcher(handlers, loop, PeerLog(loop))
         body = encode_request(ApiKey.FIND_COORDINATOR, 6, 7, None, MESSAGE)[4:] + trailing
-        dispatcher.begin(Request(connection, key, 6, 7, CONTEXT, memoryview(body), BODY_OFFSET))
+        dispatcher.begin(Request(connection, key, 6, 7, context, memoryview(body), BODY_OFFSET))
         await dispatcher.stop()
 
     asyncio.run(run())
@@ -139,3 +152,18 @@ def test_only_what_has_a_handler_is_built() -> None:
     handlers.add(ApiKey.PRODUCE, lambda _request: None, overlaps=True)
     assert [api.key for api in handlers.built] == [ApiKey.PRODUCE, ApiKey.FIND_COORDINATOR]
     assert handlers.overlapping == {ApiKey.PRODUCE}
+
+
+@pytest.mark.parametrize(("node_id", "muted_ms"), [(None, [1500]), (NodeId(2), [])])
+def test_a_client_that_has_no_quota_here_is_muted_for_the_time_that_the_controller_told(
+    node_id: NodeId | None, muted_ms: list[int]
+) -> None:
+    """KIP-219, KIP-599: the quota may have come after the request began. What a node is told is for its client."""
+
+    def throttle(request: FindCoordinatorRequest, _context: RequestContext) -> FindCoordinatorResponse:
+        throttle_time = i32Timedelta.parse(timedelta(milliseconds=1500))
+        return replace(error_response(request, KafkaError(ErrorCode.NONE)), throttle_time=throttle_time)
+
+    handlers = Handlers()
+    handlers.add_message(ApiKey.FIND_COORDINATOR, throttle, answer_error=error_response)
+    assert begin(handlers, context=replace(CONTEXT, node_id=node_id)).muted_ms == muted_ms

@@ -320,11 +320,11 @@ def test_a_client_has_no_quota_before_it_is_proved(loop: ManualLoop) -> None:
     host = listener.node.host
     host.find_quota = cast(Any, lambda context: Quota() if context.principal == ANONYMOUS else None)
     connection, wire = listener.connect()
-    host.refresh_quotas()
+    host.on_quotas_changed()
     feed(connection, wire, frame(1, ApiKey.API_VERSIONS))
     listener.answer_last()
     listener.prove(connection, wire)
     assert listener.begun == [1, 1001, 1002]
-    host.refresh_quotas()
+    host.on_quotas_changed()
     feed(connection, wire, frame(2, ApiKey.METADATA))
     assert isinstance(listener.last.context.quota, Quota), "it is the one of its principal from then on"

@@ -224,3 +224,17 @@ def test_who_attaches_later_has_the_rates_of_addresses_too() -> None:
     rates = ConnectionRates()
     broker.quotas.attach(broker._refresh, rates)
     assert [rates.on_connection("10.0.0.1", "PLAINTEXT", 0) is None for _ in range(11)] == [True] * 10 + [False]
+
+
+def test_a_request_that_is_older_than_a_change_does_not_bring_the_earlier_bound_back() -> None:
+    """Its sensor was dropped while it waited: the one in its place has the bound that holds by then."""
+    broker = Broker({ALICE: {PRODUCER_BYTE_RATE: 100.0}})
+    waiting = broker.client()
+    sensors = broker.quotas.sensors[PRODUCER_BYTE_RATE]
+    for _, sensor in sensors:
+        sensor.drop()
+    sensors._sensors.clear()
+    broker.quotas.set_quotas({ALICE: {PRODUCER_BYTE_RATE: 1000.0}})
+    assert waiting.on_produced(1_000) == 0
+    assert [sensor.bound for _, sensor in sensors] == [1000.0]
+    assert broker.client().on_produced(9_000) == 0
