@@ -10,6 +10,7 @@ import pytest
 from differential import brokers
 from differential.golden import read_golden
 from differential.permissions import brokers as permissions
+from differential.permissions.layout import Layout, closed, open_to_all
 from differential.permissions.matrix import Matrix
 from differential.player import IS_LIVE, Player
 from differential.script import Transcript
@@ -41,14 +42,21 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Player]:
         yield Player(target)
 
 
+@pytest.fixture(scope="session", params=[closed(), open_to_all()], ids=lambda layout: layout.name)
+def layout(request: pytest.FixtureRequest) -> Layout:
+    """Each recording of the matrix."""
+    assert isinstance(request.param, Layout)
+    return request.param
+
+
 @pytest.fixture(scope="session")
-def kafka_permissions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Matrix]:
+def kafka_permissions(tmp_path_factory: pytest.TempPathFactory, layout: Layout) -> Iterator[Matrix]:
     """A running Apache Kafka with an authorizer."""
     try:
         jars = install()
     except JarsUnavailableError as missing:
         unavailable(str(missing))
-    with permissions.apache_kafka(jars, tmp_path_factory.mktemp("kafka-permissions")) as matrix:
+    with permissions.apache_kafka(jars, tmp_path_factory.mktemp("kafka-permissions"), layout) as matrix:
         yield matrix
 
 

@@ -14,8 +14,8 @@ from differential.cases import CASES
 from differential.comparison import differences
 from differential.normal_form import BEFORE_NOW_MS
 from differential.permissions.golden import read_golden as read_golden_permissions
+from differential.permissions.layout import Layout
 from differential.permissions.matrix import Matrix
-from differential.permissions.questions import PROBES
 from differential.player import Player
 from differential.random_operations import Operations
 from differential.script import Case, Run, Transcript
@@ -39,9 +39,11 @@ def test_the_recorded_answers_are_those_of_a_running_apache_kafka(
     assert not wrong, "recorded / running\n" + "\n".join(map(str, wrong[:SHOWN]))
 
 
-def test_the_recorded_permissions_are_those_of_a_running_apache_kafka(kafka_permissions: Matrix) -> None:
-    asked = {name: kafka_permissions.row_of(probe) for name, probe in PROBES.items()}
-    wrong = list(differences(read_golden_permissions(), asked, ""))
+def test_the_recorded_permissions_are_those_of_a_running_apache_kafka(
+    kafka_permissions: Matrix, layout: Layout
+) -> None:
+    asked = {probe.name: kafka_permissions.row_of(probe) for probe in layout.probes}
+    wrong = list(differences(read_golden_permissions(layout.file), asked, ""))
     assert not wrong, "recorded / running\n" + "\n".join(map(str, wrong[:SHOWN]))
 
 

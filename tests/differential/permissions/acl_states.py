@@ -63,11 +63,13 @@ OPERATIONS: dict[Kind, tuple[Operation, ...]] = {
 
 
 class Pattern(Enum):
-    """Where an ACL is put, so that it concerns a resource."""
+    """Where an ACL is put, so that it concerns a resource, or does so barely not."""
 
     NAME = "its name"
     PREFIX = "a prefix of its name"
     EVERYTHING = "*"
+    LONGER = "what its name is a prefix of"
+    SHORTER = "exactly a prefix of its name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +84,17 @@ class Entry:
 
     def binding(self, kind: Kind, name: str, user: str) -> dict[str, Any]:
         """As CreateAcls takes it."""
-        names = {Pattern.NAME: name, Pattern.PREFIX: name[:-1], Pattern.EVERYTHING: "*"}
+        names = {
+            Pattern.NAME: name,
+            Pattern.PREFIX: name[:-1],
+            Pattern.EVERYTHING: "*",
+            Pattern.LONGER: f"{name}-",
+            Pattern.SHORTER: name[:-1],
+        }
         return {
             "resource_type": int(kind),
             "resource_name": names[self.pattern],
-            "resource_pattern_type": PREFIXED if self.pattern is Pattern.PREFIX else LITERAL,
+            "resource_pattern_type": PREFIXED if self.pattern in (Pattern.PREFIX, Pattern.LONGER) else LITERAL,
             "principal": self.principal or f"User:{user}",
             "host": self.host,
             "operation": int(self.operation),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from differential.brokers import NODE_ID, PROPERTIES
-from differential.permissions.cells import Place, places, users
+from differential.permissions.cells import users
+from differential.permissions.layout import Layout
 from differential.permissions.matrix import ADMIN, Matrix
 from differential.permissions.session import password_of
 
@@ -41,12 +42,11 @@ class Ports:
 
 
 @contextmanager
-def apache_kafka(jars: KafkaJars, folder: Path) -> Iterator[Matrix]:
+def apache_kafka(jars: KafkaJars, folder: Path, layout: Layout) -> Iterator[Matrix]:
     """A broker of Apache Kafka that everything is ready on."""
-    cells = list(places())
 
     def properties_of(node: LocalNode) -> Mapping[str, str]:
-        return settings(cells, ports)
+        return settings(layout, ports)
 
     cluster = KafkaCluster(
         jars, folder, properties_of=properties_of, heap_mib=_HEAP_MIB, options=SHORT_RUN_OPTIONS, log_level="OFF"
@@ -54,12 +54,12 @@ def apache_kafka(jars: KafkaJars, folder: Path) -> Iterator[Matrix]:
     (node,) = cluster.nodes.values()
     _, _, controller_port = cluster.controller_addresses[0].rpartition(":")
     ports = Ports(brokers=node.port, controllers=int(controller_port))
-    with cluster, Matrix((HOST, ports.clients), (HOST, ports.operators)) as matrix:
+    with cluster, Matrix((HOST, ports.clients), (HOST, ports.operators), layout) as matrix:
         yield matrix
 
 
 @contextmanager
-def penstock(folder: Path) -> Iterator[Matrix]:
+def penstock(folder: Path, layout: Layout) -> Iterator[Matrix]:
     """A node of ours with the properties that Apache Kafka is given."""
     generator = random.Random()
     ports = Ports(brokers=find_free(generator), controllers=find_free(generator))
@@ -70,21 +70,21 @@ def penstock(folder: Path) -> Iterator[Matrix]:
         {
             "process.roles": "broker,controller",
             "controller.quorum.voters": f"{NODE_ID}@{HOST}:{ports.controllers}",
-            **settings(list(places()), ports),
+            **settings(layout, ports),
         }
     )
     node.start()
     try:
         wait_ready((node,), timeout_s=_START_TIMEOUT_S)
-        with Matrix((HOST, ports.clients), (HOST, ports.operators)) as matrix:
+        with Matrix((HOST, ports.clients), (HOST, ports.operators), layout) as matrix:
             yield matrix
     finally:
         node.stop(timeout_s=_STOP_TIMEOUT_S)
 
 
-def settings(cells: Sequence[Place], ports: Ports) -> Mapping[str, str]:
+def settings(layout: Layout, ports: Ports) -> Mapping[str, str]:
     """Beside what each broker is started with anyway."""
-    known = users(cells)
+    known = users(layout.places)
     supers = ["ANONYMOUS", ADMIN, *(user for user, is_super in known.items() if is_super)]
     accounts = " ".join(f'user_{user}="{password_of(user)}"' for user in (ADMIN, *known))
     jaas = f"{_PLAIN} required {accounts};"
@@ -111,4 +111,5 @@ def settings(cells: Sequence[Place], ports: Ports) -> Mapping[str, str]:
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": ";".join(f"User:{user}" for user in supers),
         "delegation.token.secret.key": "of-the-matrix",
+        **layout.properties,
     }

@@ -24,6 +24,10 @@ class Subject:
     user: str
     kind: Kind | None
     state: AclState
+    when: str | None = None
+    """Where an ACL on a thing concerns other users as well: what else there is then. His things are his alone."""
+    is_allowed_the_rest: bool = True
+    """Whether he has ACLs on what is not varied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,15 +38,21 @@ class Place:
     subject: Subject
 
     @property
+    def key(self) -> tuple[str, str]:
+        """Of no other cell."""
+        return self.probe.name, self.subject.user
+
+    @property
     def name(self) -> str:
         """What all names in the question end with."""
-        is_own = self.probe.is_lasting or self.subject.state.is_shared
+        is_own = self.probe.is_lasting or self.subject.state.is_shared or self.subject.when is not None
         return f"{self.probe.slug}.{self.subject.user}" if is_own else self.probe.slug
 
     @property
     def row(self) -> str:
-        kind = self.subject.kind
-        return "no ACLs" if kind is None else kind.name
+        kind, when = self.subject.kind, self.subject.when
+        name = "no ACLs" if kind is None else kind.name
+        return f"{name}, {when}" if when else name
 
 
 def subject(kind: Kind, place: int, state: AclState, *, alone: str = "") -> Subject:
@@ -79,11 +89,13 @@ def _bindings(cell: Place, resource_of: Any) -> Iterator[dict[str, Any]]:
     if varied is None:
         return
     for kind, operations in cell.probe.touches.items():
+        if kind is not varied and not cell.subject.is_allowed_the_rest:
+            continue
         name = resource_of(cell, kind)
         entries = cell.subject.state.entries if kind is varied else tuple(map(_allowed, operations))
         for entry in entries:
             yield entry.binding(kind, name, user)
-    if varied not in WITHOUT_TOPICS and not cell.probe.is_alone:
+    if varied not in WITHOUT_TOPICS and not cell.probe.is_alone and cell.subject.when is None:
         for kind in (Kind.TOPIC, Kind.GROUP, Kind.TRANSACTIONAL_ID):
             yield Entry().binding(kind, FRIEND, user)
 

@@ -8,17 +8,16 @@ from pathlib import Path
 
 from differential.permissions.matrix import Row
 
-FILE = Path(__file__).parents[2] / "golden" / "kafka-4.3.1-permissions.json.xz"
 Rows = dict[str, Row]
 """By question."""
 
 
-def read_golden(file: Path = FILE) -> Rows:
+def read_golden(file: Path) -> Rows:
     rows: Rows = json.loads(lzma.decompress(file.read_bytes()))
     return rows
 
 
-def write_golden(rows: Rows, file: Path = FILE) -> None:
+def write_golden(rows: Rows, file: Path) -> None:
     """The same rows give the same bytes."""
     text = json.dumps(rows, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     file.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))

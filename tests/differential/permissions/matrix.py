@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import Any, Self
 from uuid import UUID
 
-from differential.permissions.cells import Place, bindings, places
+from differential.permissions.cells import Place, bindings
+from differential.permissions.layout import Layout, Phase
 from differential.permissions.outcome import outcome
 from differential.permissions.probes import FRIEND, Cell, Probe
 from differential.permissions.session import Session
@@ -41,15 +42,16 @@ LAST_ACL = {
 class Matrix:
     """The questions to one broker, each asked once."""
 
-    def __init__(self, address: tuple[str, int], controller: tuple[str, int], probes: Sequence[Probe] = ()) -> None:
+    def __init__(self, address: tuple[str, int], controller: tuple[str, int], layout: Layout) -> None:
         self._address = address
         self._controller = controller
-        self._cells = list(places(probes))
-        self._probes = {cell.probe.name: cell.probe for cell in self._cells}
+        self._phases = layout.phases
+        self._cells = layout.places
         self._sessions: dict[tuple[str, bool], Session] = {}
         self._ids: dict[str, UUID] = {}
         self._tokens: dict[str, str] = {}
-        self._rows: dict[str, Row] = {}
+        self._outcomes: dict[tuple[str, str], str] = {}
+        self._lively: set[str] = set()
         self._base_ms = time.time_ns() // 1_000_000
         self.served: frozenset[int] = frozenset()
         self.acl_count = 0
@@ -70,37 +72,38 @@ class Matrix:
         self._make_topics(admin)
         self._make_groups(admin)
         self._make_tokens(admin)
-        # A topic that everyone may write to lets everyone have a producer id: these are asked before there is one.
-        self._make_acls(admin, [cell for cell in self._asked if not cell.subject.state.is_shared])
-        for probe in self._probes.values():
-            if probe.is_alone and self.is_served(probe):
-                self.row_of(probe)
-        self._make_acls(admin, [cell for cell in self._asked if cell.subject.state.is_shared])
+        for phase in self._phases:
+            self._make_acls(admin, phase)
+            self._ask([cell for cell in phase.asked if self.is_served(cell.probe)])
 
     def row_of(self, probe: Probe) -> Row:
         """The outcomes of one question in all cells. It is asked once, for some answers change what is asked about."""
-        if probe.name not in self._rows:
-            self._rows[probe.name] = self._row(probe)
-        return self._rows[probe.name]
+        cells = [cell for cell in self._cells if cell.probe is probe]
+        self._ask(cells)
+        row: Row = {}
+        for cell in cells:
+            row.setdefault(cell.row, {})[cell.subject.state.name] = self._outcomes[cell.key]
+        return row
 
     def is_served(self, probe: Probe) -> bool:
         """What the broker's listener does not tell of is not asked there; a controller's tells nothing of itself."""
         return probe.key in self.served or probe.is_internal
 
-    def _row(self, probe: Probe) -> Row:
-        row: Row = {}
-        cells = [cell for cell in self._cells if cell.probe is probe]
-        for name in dict.fromkeys(cell.name for cell in cells):
-            self._make_lively(probe, name)
-        for cell in cells:
-            row.setdefault(cell.row, {})[cell.subject.state.name] = self._ask(cell)
-        return row
+    def _ask(self, cells: Sequence[Place]) -> None:
+        """Each cell that has not been asked yet."""
+        left = [cell for cell in cells if cell.key not in self._outcomes]
+        for cell in left:
+            if cell.name not in self._lively:
+                self._lively.add(cell.name)
+                self._make_lively(cell.probe, cell.name)
+        for cell in left:
+            self._outcomes[cell.key] = self._outcome(cell)
 
     def close(self) -> None:
         for session in self._sessions.values():
             session.close()
 
-    def _ask(self, place: Place) -> str:
+    def _outcome(self, place: Place) -> str:
         probe, cell = place.probe, self._cell(place.name)
         session = self._session(place.subject.user, on_controller=probe.on_controller)
         words = cell.own_words
@@ -221,12 +224,12 @@ class Matrix:
             assert made["error_code"] == 0, made
             self._tokens[cell.owner] = made["token_id"]
 
-    @property
-    def _asked(self) -> list[Place]:
-        return [cell for cell in self._cells if self.is_served(cell.probe)]
-
-    def _make_acls(self, admin: Session, cells: Sequence[Place]) -> None:
-        found = bindings(cells, lambda cell, kind: self._cell(cell.name).resource(kind, self._tokens))
+    def _make_acls(self, admin: Session, phase: Phase) -> None:
+        cells = [cell for cell in phase.cells if self.is_served(cell.probe)]
+        found = [
+            *bindings(cells, lambda cell, kind: self._cell(cell.name).resource(kind, self._tokens)),
+            *phase.others,
+        ]
         self.acl_count += len(found)
         last = {**LAST_ACL, "host": f"192.0.2.{self.acl_count % 250}"}
         for some in _batches([*found, last], ACLS_IN_A_REQUEST):
