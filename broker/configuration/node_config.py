@@ -496,14 +496,16 @@ def _check_roles(values: PropertyValues, config: NodeConfig) -> None:
         raise ConfigError(
             f"Node {config.node_id} is no controller, so controller.quorum.voters must name others that are."
         )
-    has_proof = bool(config.cluster_secret) or config.node_certificates is not None
-    if not has_proof and (not config.is_controller or len(config.voters) > 1):
-        raise ConfigError(
-            f"{CLUSTER_SECRET} or {CLUSTER_CERTIFICATE_NAME} must be set: nodes prove with it to each other that they "
-            "are of one cluster."
-        )
     if not config.is_broker and not config.controller_listeners:
         raise ConfigError("listeners must name one of controller.listener.names: a controller is reached there.")
+    has_proof = bool(config.cluster_secret) or config.node_certificates is not None
+    is_alone = config.is_controller and config.is_broker and len(config.voters) == 1
+    if not has_proof and not is_alone:
+        raise ConfigError(
+            f"{CLUSTER_SECRET} or {CLUSTER_CERTIFICATE_NAME} must be set, or a sasl.jaas.config with the user and "
+            "password of nodes on a listener where they reach each other: nodes prove with it to each other that they "
+            "are of one cluster."
+        )
     servers = values.strings("controller.quorum.bootstrap.servers")
     if len(servers) > 1:
         raise ConfigError(

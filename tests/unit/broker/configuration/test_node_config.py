@@ -106,8 +106,16 @@ def test_a_listener_that_others_can_reach_is_warned_of(listeners: str, is_wide: 
         ),
         (
             {"process.roles": "broker", "controller.quorum.voters": "2@a:1"},
-            "cluster.secret or cluster.certificate.name must be set: nodes prove with it to each other that they are "
-            "of one cluster.",
+            "cluster.secret or cluster.certificate.name must be set, or a sasl.jaas.config with the user and password "
+            "of nodes on a listener where they reach each other: nodes prove with it to each other that they are of "
+            "one cluster.",
+        ),
+        (
+            # Brokers could log in among themselves, but it knows no user and password of theirs.
+            {"process.roles": "controller", "listeners": "CONTROLLER://127.0.0.1:1"},
+            "cluster.secret or cluster.certificate.name must be set, or a sasl.jaas.config with the user and password "
+            "of nodes on a listener where they reach each other: nodes prove with it to each other that they are of "
+            "one cluster.",
         ),
         (
             {"process.roles": "controller"},
@@ -251,6 +259,7 @@ def test_a_controller_knows_the_listener_where_it_asks_brokers(properties: dict[
     controller = {
         "process.roles": "controller",
         "listeners": "CONTROLLER://127.0.0.1:1",
+        "cluster.secret": "of the nodes",
         "controller.quorum.voters": "1@127.0.0.1:1",
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": "/authority.pem",

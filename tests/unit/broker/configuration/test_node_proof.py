@@ -40,6 +40,33 @@ def test_nodes_of_one_login_have_one_secret() -> None:
     assert secret_of() == secret_of(**broker) == secret_of(**controller)
 
 
+def test_brokers_and_controllers_that_log_in_by_two_mechanisms_have_one_secret() -> None:
+    """As Apache Kafka's own system tests write it: each role has what it needs, and no more."""
+    controllers = {
+        "controller.listener.names": "CONTROLLER_SASL_PLAINTEXT",
+        "controller.quorum.voters": "3001@127.0.0.1:9093",
+        "listener.security.protocol.map": "INTERNAL:SASL_PLAINTEXT,CONTROLLER_SASL_PLAINTEXT:SASL_PLAINTEXT",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "listener.name.controller_sasl_plaintext.plain.sasl.jaas.config": jaas("kafka", "kafka-secret"),
+    }
+    controller = {
+        "node.id": "3001",
+        "process.roles": "controller",
+        "listeners": "CONTROLLER_SASL_PLAINTEXT://127.0.0.1:9093",
+        "sasl.enabled.mechanisms": "PLAIN",
+    }
+    broker = {
+        "node.id": "1",
+        "process.roles": "broker",
+        "listeners": "INTERNAL://127.0.0.1:9092",
+        "inter.broker.listener.name": "INTERNAL",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256",
+        "listener.name.internal.scram-sha-256.sasl.jaas.config": jaas("brokers", "among them", SCRAM),
+    }
+    assert load({**controllers, **controller}).cluster_secret == load({**controllers, **broker}).cluster_secret != b""
+
+
 @pytest.mark.parametrize("login", [jaas(password="hunter3"), jaas(user="others")])
 def test_another_user_or_password_is_another_secret(login: str) -> None:
     assert secret_of(**{"sasl.jaas.config": login}) != secret_of()
