@@ -30,6 +30,7 @@ from .operation import JSON, Answered, Call, Content, HttpError, Operation, Stre
 from .path_parameters import PATH_PARAMETERS
 from .rules import confluent_clients
 from .rules.guards import refusal_of
+from .rules.kafka_answers import QuotaExceededError
 from .rules.operation_permissions import Needed, needed
 from .rules.pace import Pace
 
@@ -135,6 +136,8 @@ class _Gate:
             response = _problem_response(_problem_of(request, error), request)
             if isinstance(error, HttpError):
                 response.headers.update(error.headers)
+            elif isinstance(error, QuotaExceededError):
+                response.headers["Retry-After"] = str(error.retry_after_s)
         if not response.prepared:
             response.headers.update(_SAFE_HEADERS)
         return response

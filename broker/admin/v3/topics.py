@@ -81,8 +81,9 @@ async def _create(call: Call) -> Answered:
         ),
         validate_only=body.validate_only,
     )
-    (result,) = (await call.node.ask(request, CreateTopicsResponse, call.context)).topics
-    check(result.error_code, result.error_message)
+    answer = await call.node.ask(request, CreateTopicsResponse, call.context)
+    (result,) = answer.topics
+    check(result.error_code, result.error_message, answer.throttle_time)
     created = _resource(
         call,
         cluster_id,
@@ -123,8 +124,9 @@ async def _update_partition_count(call: Call) -> Topic:
         timeout=REQUEST_TIMEOUT,
         validate_only=False,
     )
-    (result,) = (await call.node.ask(request, CreatePartitionsResponse, call.context)).results
-    check(result.error_code, result.error_message)
+    answer = await call.node.ask(request, CreatePartitionsResponse, call.context)
+    (result,) = answer.results
+    check(result.error_code, result.error_message, answer.throttle_time)
     return _describe(call, cluster_id, lookups.topic(call, call.node.image))
 
 
@@ -134,8 +136,9 @@ async def _delete(call: Call) -> None:
     request = DeleteTopicsRequest(
         topics=(DeleteTopicState(name=TopicName(topic.name), topic_id=None),), timeout=REQUEST_TIMEOUT
     )
-    (result,) = (await call.node.ask(request, DeleteTopicsResponse, call.context)).responses
-    check(result.error_code, result.error_message)
+    answer = await call.node.ask(request, DeleteTopicsResponse, call.context)
+    (result,) = answer.responses
+    check(result.error_code, result.error_message, answer.throttle_time)
 
 
 def operation_names(operations: int) -> list[str]:
