@@ -1,4 +1,8 @@
-"""Operator commands for a controller: leadership transfer and snapshots, on its own listener, authenticated only."""
+"""Operator commands for a controller: leadership transfer and snapshots, on its own listener, authenticated only.
+
+A node that asks for a client of its HTTP administration says for whom, and by which permissions: these are checked once
+more here, by the ACLs that this controller has replayed.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ from ...protocol.ids import NodeId
 from ...protocol.no_quorum import no_quorum
 from ...protocol.own_apis import OwnApiKey, encode_own_response
 from ...quorum.controller.controller import Controller
+from ...quorum.permissions.requester import PermissionsChangedError, Requester, check_requester, decode_requester
+from ...quorum.permissions.ruling import AuthorizerSettings
 from ...quorum.raft.consensus import Consensus, ConsensusFailed, NotLeader, TransferFailed
 from ...quorum.raft.operations import (
     ListSnapshots,
@@ -33,14 +39,28 @@ logger = logging.getLogger(__name__)
 
 
 class QuorumOperator:
-    """Carries out operator commands on this node. `snapshots` is the snapshot store of the controller's folder."""
+    """Carries out operator commands on this node."""
 
-    def __init__(self, consensus: Consensus, controller: Controller, snapshots: Snapshots) -> None:
+    def __init__(
+        self,
+        consensus: Consensus,
+        controller: Controller,
+        snapshots: Snapshots,
+        authorizer: AuthorizerSettings | None,
+    ) -> None:
+        """`snapshots` is the snapshot store of the controller's folder."""
         self._consensus = consensus
         self._controller = controller
         self._snapshots = snapshots
+        self._authorizer = authorizer
 
-    async def execute(self, operation: Operation) -> Outcome:
+    async def execute(self, operation: Operation, requester: Requester | None) -> Outcome:
+        """`requester` is the client that asks; None: a node itself."""
+        if requester is not None:
+            try:
+                check_requester(self._controller.image, self._authorizer, requester)
+            except PermissionsChangedError as error:
+                return Refused(error.code, error_info(error.code).sentence)
         match operation:
             case Transfer():
                 return await self._transfer(operation.target_id)
@@ -86,10 +106,11 @@ def register(handlers: Handlers, operator: QuorumOperator) -> None:
             code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             _answer(request, Refused(code, error_info(code).sentence))
             return None
-        return execute(request, decode_operation(bytes(request.body[request.body_offset :])))
+        operation, requester = decode_operation(bytes(request.body[request.body_offset :]))
+        return execute(request, operation, None if requester is None else decode_requester(requester))
 
-    async def execute(request: Request, operation: Operation) -> None:
-        _answer(request, await operator.execute(operation))
+    async def execute(request: Request, operation: Operation, requester: Requester | None) -> None:
+        _answer(request, await operator.execute(operation, requester))
 
     handlers.add(OwnApiKey.OPERATE_QUORUM, begin)
 

@@ -11,6 +11,7 @@ from ...protocol.ids import NodeId
 from ...protocol.own_apis import OwnApiKey
 from ...quorum.links.rules.peer_proof import PeerRefused
 from ...quorum.metadata.voters import Voter
+from ...quorum.permissions.requester import Requester, encode_requester
 from ...quorum.raft.operations import Operation, Outcome, decode_outcome, encode_operation
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class VoterAccess:
         *,
         node_id: NodeId,
         now_ms: Callable[[], int],
-        own: Callable[[Operation], Awaitable[Outcome]] | None = None,
+        own: Callable[[Operation, Requester | None], Awaitable[Outcome]] | None = None,
         unreached: Callable[[], Collection[NodeId] | None] = lambda: None,
     ) -> None:
         """`peers` is None where there is no other voter. `now_ms` is the loop's time.
@@ -53,21 +54,24 @@ class VoterAccess:
         self._looked_ms: int | None = None
         self._looking: asyncio.Task[None] | None = None
 
-    async def operate(self, voter_id: NodeId, operation: Operation) -> Outcome:
-        """The voter's answer. Raises KafkaError when it is no voter, or does not answer."""
+    async def operate(self, voter_id: NodeId, operation: Operation, requester: Requester | None = None) -> Outcome:
+        """The voter's answer. Raises KafkaError when it is no voter, or does not answer.
+
+        `requester` is the client that asks, whose permissions the voter checks; None: the node itself.
+        """
         voter = self._voters.get(voter_id)
         if voter is None:
             known = ", ".join(map(str, sorted(self._voters)))
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node {voter_id} is not a controller. Controllers: {known}.")
         if voter_id == self._node_id and self._own is not None:
-            return await self._own(operation)
+            return await self._own(operation, requester)
         assert self._peers is not None, "there are other voters"
         try:
             connection, _ = await self._peers.connect(
                 voter.host, voter.port, timeout_ms=CONNECT_TIMEOUT_MS, node_id=voter_id
             )
             async with connection:
-                body = encode_operation(operation)
+                body = encode_operation(operation, None if requester is None else encode_requester(requester))
                 answer = await connection.call_own(OwnApiKey.OPERATE_QUORUM, body, timeout_ms=COMMAND_TIMEOUT_MS)
             return decode_outcome(answer)
         except TimeoutError as error:

@@ -25,6 +25,7 @@ from ...quorum.fencing.broker_outages import BrokerOutages
 from ...quorum.fencing.fast_fencing import FastFencing
 from ...quorum.links.rules.peer_proof import PeerHello
 from ...quorum.metadata.publishers import Publishers
+from ...quorum.permissions.requester import Requester
 from ...quorum.raft.consensus import ConsensusFailed, NotLeader, TransferFailed
 from ...quorum.raft.operations import Operation, Outcome
 from ...quorum.voter.snapshots import Snapshots
@@ -119,10 +120,11 @@ class VoterLink:
             )
         return self._voter_access
 
-    async def _operate(self, operation: Operation) -> Outcome:
+    async def _operate(self, operation: Operation, requester: Requester | None) -> Outcome:
         assert self._voter is not None, "the controller has been started"
-        operator = QuorumOperator(self._voter, self.controller, Snapshots(self._files, self._folder))
-        return await operator.execute(operation)
+        snapshots = Snapshots(self._files, self._folder)
+        operator = QuorumOperator(self._voter, self.controller, snapshots, self._config.authorizer)
+        return await operator.execute(operation, requester)
 
     @property
     def controller(self) -> Controller:

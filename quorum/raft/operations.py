@@ -4,6 +4,7 @@
     ["snapshot"]                     any voter makes a snapshot of what it has  [0, file, end offset, epoch]
     ["snapshots"]                    any voter names the snapshots that it has  [0, [[file, end, epoch, bytes], …]]
 
+Behind it stands in whose name a node asks, as `quorum/permissions/requester.py` writes it, where it asks for a client.
 A refusal is `[number of Kafka's error code, sentence, id of the leader or null]`.
 """
 
@@ -74,27 +75,33 @@ Operation: TypeAlias = Transfer | TakeSnapshot | ListSnapshots
 Outcome: TypeAlias = Transferred | SnapshotTaken | SnapshotsListed | Refused
 
 
-def encode_operation(operation: Operation) -> bytes:
+def encode_operation(operation: Operation, requester: bytes | None = None) -> bytes:
+    """`requester` is the client that asks; None: the node itself."""
+    behind = [] if requester is None else [requester]
     match operation:
         case Transfer():
-            return cbor2.dumps([_TRANSFER, operation.target_id])
+            return cbor2.dumps([_TRANSFER, operation.target_id, *behind])
         case TakeSnapshot():
-            return cbor2.dumps([_SNAPSHOT])
+            return cbor2.dumps([_SNAPSHOT, *behind])
         case ListSnapshots():
-            return cbor2.dumps([_SNAPSHOTS])
+            return cbor2.dumps([_SNAPSHOTS, *behind])
         case _:
             assert_never(operation)
 
 
-def decode_operation(data: bytes) -> Operation:
-    """Raises CorruptData."""
-    match _loads(data):
+def decode_operation(data: bytes) -> tuple[Operation, bytes | None]:
+    """The operation, and in whose name it is asked. Raises CorruptData."""
+    asked = _loads(data)
+    requester = None
+    if isinstance(asked, list) and asked and isinstance(asked[-1], bytes):
+        requester = asked.pop()
+    match asked:
         case [str() as name, int() | None as target_id] if name == _TRANSFER:
-            return Transfer(target_id)
+            return Transfer(target_id), requester
         case [str() as name] if name == _SNAPSHOT:
-            return TakeSnapshot()
+            return TakeSnapshot(), requester
         case [str() as name] if name == _SNAPSHOTS:
-            return ListSnapshots()
+            return ListSnapshots(), requester
     raise CorruptData(f"expected what an operator asks for, found {data[:40].hex()}")
 
 

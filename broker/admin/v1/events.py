@@ -67,8 +67,12 @@ async def _follow(call: Call) -> Stream:
 
 
 def _is_visible(call: Call, event: ClusterEvent) -> bool:
-    """The values of configs are told to who may describe those; all else goes with the cluster."""
+    """Events of a topic are told to clients that may describe it, as Metadata has it, also once it is deleted; values
+    of configs to those that may describe these; the rest goes with the cluster."""
     change = event.change
+    topic = getattr(change, "topic", None)
+    if topic is not None:
+        return call.may(AclOperation.DESCRIBE, ResourceType.TOPIC, topic)
     if not isinstance(change, ConfigsChanged):
         return True
     holder = _HOLDERS.get(change.resource_type)

@@ -1,9 +1,10 @@
-"""`/v1/partition-map`: who leads every partition of the cluster, for pictures of it."""
+"""`/v1/partition-map`: who leads every partition of the cluster that the client may describe, for pictures of it."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from ....protocol.acls import AclOperation, ResourceType
 from ....protocol.rest.partition_map import PartitionMap, TopicMap
 from ..operation import Call, Operation
 from ..turns import Turns
@@ -14,6 +15,9 @@ async def _map(call: Call) -> PartitionMap:
     turns = Turns()
     topics = []
     for name in sorted(image.topics.by_name):
+        if not call.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
+            await turns.pause()
+            continue
         topic = TopicMap(topic_name=name, leaders=[], in_sync=[], replicas=[])
         for partition in image.topics.by_name[name].partitions:
             await turns.pause()

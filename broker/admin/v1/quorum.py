@@ -12,6 +12,7 @@ from kio.schema.describe_quorum.v2.response import PartitionData as QuorumState
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
+from ....protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from ....protocol.errors import ErrorCode, KafkaError
 from ....protocol.ids import NodeId
 from ....protocol.rest.quorum import (
@@ -25,7 +26,9 @@ from ....protocol.rest.quorum import (
     Unanswered,
 )
 from ....quorum.metadata.metadata_log import METADATA_TOPIC
+from ....quorum.permissions.requester import Permission, Requester
 from ....quorum.raft import operations
+from ...security.client_changes import requester_of
 from ..node_ports import NodePorts
 from ..operation import Call, HttpError, Operation
 from ..rules.health import quorum_sentence
@@ -132,7 +135,8 @@ async def _known_here(node: NodePorts) -> Quorum:
 
 
 async def _list_snapshots(call: Call) -> SnapshotList:
-    return await _ask_voters(call, operations.ListSnapshots(), sorted(call.node.config.voters))
+    asking = _in_name_of(call, AclOperation.DESCRIBE)
+    return await _ask_voters(call, operations.ListSnapshots(), sorted(call.node.config.voters), asking)
 
 
 async def _take_snapshots(call: Call) -> SnapshotList:
@@ -141,15 +145,25 @@ async def _take_snapshots(call: Call) -> SnapshotList:
     unknown = [one for one in voters if one not in call.node.config.voters]
     if unknown:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node {unknown[0]} is not a voter of the metadata quorum.")
-    return await _ask_voters(call, operations.TakeSnapshot(), [NodeId(one) for one in voters])
+    asking = _in_name_of(call, AclOperation.ALTER)
+    return await _ask_voters(call, operations.TakeSnapshot(), [NodeId(one) for one in voters], asking)
 
 
-async def _ask_voters(call: Call, operation: operations.Operation, voters: list[NodeId]) -> SnapshotList:
+def _in_name_of(call: Call, operation: AclOperation) -> Requester | None:
+    """The client, by the permission that its request has needed here: voters check it once more, by their ACLs."""
+    if call.context.authorizer is None:
+        return None
+    return requester_of(call.context, (Permission(operation, ResourceType.CLUSTER, CLUSTER_NAME),))
+
+
+async def _ask_voters(
+    call: Call, operation: operations.Operation, voters: list[NodeId], asking: Requester | None
+) -> SnapshotList:
     access = call.node.parts().voter_access
 
     async def ask(voter_id: NodeId) -> list[SnapshotFile] | Unanswered:
         try:
-            outcome = await access.operate(voter_id, operation)
+            outcome = await access.operate(voter_id, operation, asking)
         except KafkaError as error:
             return Unanswered(node_id=voter_id, reason=error.message or str(error))
         match outcome:
@@ -176,17 +190,19 @@ def _file(node_id: int, file: str, end_offset: int, epoch: int, size_bytes: int 
 async def _transfer(call: Call) -> Transferred:
     """Asks the leader that this node knows, then the one that a voter names."""
     node, target_id = call.node, None if call.body is None else call.body.to
-    access = node.parts().voter_access
+    access, asking = node.parts().voter_access, _in_name_of(call, AclOperation.ALTER)
     leader_id = node.quorum_leader()
     for _ in range(_LEADERS_ASKED_MAX):
         if leader_id is None:
             break
-        outcome = await access.operate(leader_id, operations.Transfer(target_id))
+        outcome = await access.operate(leader_id, operations.Transfer(target_id), asking)
         match outcome:
             case operations.Transferred():
                 return Transferred(leader_id=outcome.leader_id)
             case operations.Refused(ErrorCode.NOT_CONTROLLER):
                 leader_id = None if outcome.leader_id is None else NodeId(outcome.leader_id)
+            case operations.Refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
+                raise KafkaError(outcome.code, outcome.sentence)
             case operations.Refused():
                 raise HttpError(409, "Conflict", outcome.sentence)
             case _:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, Final
 
 import aiohttp
 import pytest
+from admin_http import served
 from authorized_node import AuthorizedNode
 from controller_and_broker import controller_and_broker
 from kio.schema.delete_acls.v3.request import DeleteAclsFilter, DeleteAclsRequest
@@ -25,6 +28,7 @@ from kio.static.primitive import i8, i16
 from memory_node import MINUTE, produce
 from rest_node import RestNode
 
+from penstock.broker.admin.operations import OPERATIONS
 from penstock.broker.network.rules.client_envelope import (
     ClientEnvelope,
     decode_answer,
@@ -33,11 +37,14 @@ from penstock.broker.network.rules.client_envelope import (
     encode_envelope,
     encode_refusal,
 )
+from penstock.broker.node.admin_ports import ports_of
+from penstock.broker.security.wiring import authorizer_of
 from penstock.client.connection import Connection, connect
 from penstock.protocol.acls import AclOperation, PatternType, PermissionType, ResourceType
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 from penstock.protocol.own_apis import OwnApiKey
 from penstock.quorum.metadata.image import ConfigResourceType
+from penstock.quorum.permissions.ruling import AuthorizerSettings
 
 PROPERTIES: Final = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -101,6 +108,30 @@ def test_lags_of_topics_that_the_client_may_not_describe_are_left_out() -> None:
             await one.told(f"{group}/lags/other/partitions/0", 404)
             await one.broker.allow(ResourceType.TOPIC, "other", AclOperation.DESCRIBE)
             assert [two["topic_name"] for two in (await one.told(f"{group}/lags"))["data"]] == ["mine", "other"]
+
+    asyncio.run(scenario())
+
+
+def test_pictures_and_events_of_the_cluster_have_the_topics_that_the_client_may_describe() -> None:
+    async def scenario() -> None:
+        async with asked() as one:
+
+            async def seen() -> tuple[set[str], set[str]]:
+                """Topics of the map and of events."""
+                shown = (await one.told("/v1/partition-map"))["topics"]
+                async with one.http.get("/v1/events?follow=false", headers=ALICE) as answer:
+                    assert answer.status == 200
+                    lines = (await answer.text()).split("\n")
+                told = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
+                assert "broker-registered" in {event["kind"] for event in told}
+                return {topic["topic_name"] for topic in shown}, {event["topic"] for event in told if "topic" in event}
+
+            await one.broker.allow_in_cluster(AclOperation.DESCRIBE)
+            assert await seen() == (set(), set())
+            await one.broker.allow(ResourceType.TOPIC, "mine", AclOperation.READ)
+            assert await seen() == ({"mine"}, {"mine"})
+            await one.broker.allow(ResourceType.TOPIC, "*", AclOperation.DESCRIBE)
+            assert await seen() == ({"mine", "other"}, {"mine", "other"})
 
     asyncio.run(scenario())
 
@@ -192,16 +223,47 @@ def test_a_stream_ends_when_its_client_may_not_have_it_any_more() -> None:
     async def scenario() -> None:
         async with asked() as one:
             await one.broker.allow_in_cluster(AclOperation.DESCRIBE)
+            await one.broker.allow(ResourceType.TOPIC, "*", AclOperation.DESCRIBE)
             async with one.http.get("/v1/events", headers=ALICE) as events:
                 assert events.status == 200
                 assert (await events.content.readline()).startswith(b"retry")
                 await one.broker.create_topic("third")
                 while b"third" not in await events.content.readline():
                     assert not events.content.at_eof()
-                deletion: Any = await one.broker.connection.call(_everything())
+                deletion: Any = await one.broker.connection.call(_of_cluster())
                 assert deletion.filter_results[0].error_code == ErrorCode.NONE
                 await one.broker.create_topic("fourth")
                 assert b"fourth" not in await events.content.read()
+
+    asyncio.run(scenario())
+
+
+def test_voters_check_once_more_what_a_client_may_ask_of_them() -> None:
+    """The node that is asked may have ACLs that are older than the controller's: here it has none."""
+
+    async def scenario() -> None:
+        async with asked() as one:
+            node = one.broker.node
+            lagging = replace(node.config, authorizer=AuthorizerSettings(super_users=frozenset({"User:alice"})))
+            authorizer = authorizer_of(lagging, node.metadata, asyncio.get_running_loop())
+            ports = replace(
+                ports_of(node, node.config, asyncio.get_running_loop(), lambda: 0, started_ms=lambda: 0),
+                authorizer=authorizer,
+            )
+            async with served(asyncio.get_running_loop(), OPERATIONS, ports) as http:
+                asking = Asked(one.broker, http)
+                refused = await asking.told("/v1/quorum/transfer", 403, method="POST", json={})
+                assert refused["error_code"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+                asked_for: tuple[dict[str, Any], ...] = ({"method": "GET"}, {"method": "POST", "json": {}})
+                for request in asked_for:
+                    told = await asking.told("/v1/quorum/snapshots", **request)
+                    assert (told["snapshots"], len(told["unanswered"])) == ([], 1)
+                await one.broker.allow_in_cluster(AclOperation.ALTER)
+                # There is no other voter to lead.
+                await asking.told("/v1/quorum/transfer", 409, method="POST", json={})
+                assert (await asking.told("/v1/quorum/snapshots", method="POST", json={}))["unanswered"] == []
+                # To alter is to describe.
+                assert (await asking.told("/v1/quorum/snapshots"))["snapshots"] != []
 
     asyncio.run(scenario())
 
@@ -221,9 +283,9 @@ def test_defaults_of_a_topic_need_no_permission_to_create_one() -> None:
     asyncio.run(scenario())
 
 
-def _everything() -> DeleteAclsRequest:
+def _of_cluster() -> DeleteAclsRequest:
     wanted = DeleteAclsFilter(
-        resource_type_filter=i8(ResourceType.ANY),
+        resource_type_filter=i8(ResourceType.CLUSTER),
         resource_name_filter=None,
         pattern_type_filter=i8(PatternType.ANY),
         principal_filter=None,

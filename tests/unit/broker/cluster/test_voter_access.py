@@ -13,6 +13,7 @@ from penstock.broker.cluster.voter_access import LOOK_MS, MUTE, VoterAccess
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import NodeId
 from penstock.quorum.metadata.voters import Voter
+from penstock.quorum.permissions.requester import Requester
 from penstock.quorum.raft.operations import Operation, Outcome, TakeSnapshot, Transfer, Transferred
 
 VOTERS = {NodeId(one): Voter(NodeId(one), "host", one) for one in (1, 2, 3)}
@@ -42,7 +43,7 @@ class PuppetPeers:
 def access(
     peers: PuppetPeers,
     now_ms: Callable[[], int] = lambda: 0,
-    own: Callable[[Operation], Awaitable[Outcome]] | None = None,
+    own: Callable[[Operation, Requester | None], Awaitable[Outcome]] | None = None,
     unreached: Callable[[], Collection[NodeId] | None] = lambda: None,
 ) -> VoterAccess:
     return VoterAccess(
@@ -98,13 +99,15 @@ def test_who_does_not_answer_is_named_with_the_reason_and_looked_at_seldom() -> 
 
 
 def test_a_command_for_this_node_needs_no_connection() -> None:
-    async def own(operation: Operation) -> Outcome:
-        assert operation == Transfer(2)
+    client = Requester("User:alice", "10.0.0.1")
+
+    async def own(operation: Operation, requester: Requester | None) -> Outcome:
+        assert (operation, requester) == (Transfer(2), client)
         return Transferred(2)
 
     async def test() -> None:
         peers = PuppetPeers()
-        assert await access(peers, own=own).operate(NodeId(1), Transfer(2)) == Transferred(2)
+        assert await access(peers, own=own).operate(NodeId(1), Transfer(2), client) == Transferred(2)
         assert not peers.asked
 
     asyncio.run(test())

@@ -23,8 +23,9 @@ from penstock.quorum.raft.operations import (
 
 @pytest.mark.parametrize("operation", [Transfer(None), Transfer(3), TakeSnapshot(), ListSnapshots()])
 def test_operations_come_back_as_they_were(operation: Operation) -> None:
-    decoded = decode_operation(encode_operation(operation))
-    assert (type(decoded), decoded) == (type(operation), operation)
+    for client in (None, b"client"):
+        decoded, requester = decode_operation(encode_operation(operation, client))
+        assert (type(decoded), decoded, requester) == (type(operation), operation, client)
 
 
 @pytest.mark.parametrize(
@@ -43,9 +44,22 @@ def test_outcomes_come_back_as_they_were(outcome: Outcome) -> None:
     assert (type(decoded), decoded) == (type(outcome), outcome)
 
 
+def test_a_client_alone_asks_for_nothing() -> None:
+    with pytest.raises(CorruptData):
+        decode_operation(b"\x81\x41x")
+
+
 @pytest.mark.parametrize(
     "data",
-    [b"", b"\xff", b"\x80", b"\x81\x63any", b"\x82\x68transfer\x61x", b"\x82\x00\x81\x61x", b"\x82\x19\x27\x10\x01"],
+    [
+        b"",
+        b"\xff",
+        b"\x80",
+        b"\x81\x63any",
+        b"\x82\x68transfer\x61x",
+        b"\x82\x00\x81\x61x",
+        b"\x82\x19\x27\x10\x01",
+    ],
 )
 def test_anything_else_is_refused(data: bytes) -> None:
     for decode in (decode_operation, decode_outcome):
