@@ -61,6 +61,8 @@ class ClientQuotas:
         self.time_s = time_s
         self._quotas: Mapping[QuotaEntity, Quotas] = {}
         self._is_set = False
+        self.change_count = 0
+        """Of the metadata's quotas, since the start."""
         self._listeners: list[tuple[Callable[[], None], ConnectionRates | None]] = []
         self._clients: dict[tuple[str, str | None], LimitedClient | None] = {}
         self.sensors: Mapping[str, RateSensors[QuotaClients]] = {
@@ -91,6 +93,7 @@ class ClientQuotas:
         """These hold from now on."""
         was_set = self._is_set
         self._quotas = quotas
+        self.change_count += 1
         self._is_set = has_quota_of_clients(quotas)
         self._clients.clear()
         addresses = address_quotas(quotas)
@@ -109,8 +112,7 @@ class ClientQuotas:
             return self._clients[key]
         if len(self._clients) >= CLIENTS_MAX:
             self._clients.clear()
-        found = {quota_key: self.applied(quota_key, *key) for quota_key in self.sensors}
-        applied = {quota_key: quota for quota_key, quota in found.items() if quota is not None}
+        applied = self.applied_to(*key)
         client = LimitedClient(self, key, applied) if applied else None
         self._clients[key] = client
         return client
@@ -119,14 +121,18 @@ class ClientQuotas:
         """For one request by which a client changes topics; None for a client without such a quota."""
         if not self._is_set:
             return None
-        quota = self.applied(CONTROLLER_MUTATION_RATE, requester.principal, requester.client_id)
+        quota = self._applied(CONTROLLER_MUTATION_RATE, requester.principal, requester.client_id)
         if quota is None:
             return None
         sensor = self.sensor(CONTROLLER_MUTATION_RATE, quota)
         return CountedMutations(sensor, self.now_ms, is_strict=requester.is_strict)
 
-    def applied(self, key: str, principal: str, client_id: str | None) -> AppliedQuota | None:
-        """What the metadata say of a client now."""
+    def applied_to(self, principal: str, client_id: str | None) -> Mapping[str, AppliedQuota]:
+        """What the metadata say of a client now, by the keys of quotas."""
+        found = {key: self._applied(key, principal, client_id) for key in self.sensors}
+        return {key: quota for key, quota in found.items() if quota is not None}
+
+    def _applied(self, key: str, principal: str, client_id: str | None) -> AppliedQuota | None:
         # The quota's user is the name of the principal, whatever its type.
         return applied_quota(self._quotas, key, principal.partition(":")[2], client_id)
 
@@ -143,11 +149,13 @@ class ClientQuotas:
 class LimitedClient:
     """The quotas of one user with one client id: a `ClientQuota` of its connections.
 
-    Of its changes of topics it counts none: the controller tells the throttle time.
+    Of its changes of topics it counts none: the controller tells the throttle time. A request may have begun before the
+    quotas changed: it is answered by those that hold then.
     """
 
     __slots__ = (
         "_applied",
+        "_change_count",
         "_client",
         "_fetch",
         "_handled_s",
@@ -164,11 +172,15 @@ class LimitedClient:
         """`client` is its principal and client id; `applied` by the keys of quotas."""
         self._quotas = quotas
         self._client = client
-        self._applied = applied
         self._time_s = quotas.time_s
-        self.is_measured = REQUEST_PERCENTAGE in applied
         # Of requests since the last response, which counts it.
         self._handled_s = 0.0
+        self._apply(applied)
+
+    def _apply(self, applied: Mapping[str, AppliedQuota]) -> None:
+        self._change_count = self._quotas.change_count
+        self._applied = applied
+        self.is_measured = REQUEST_PERCENTAGE in applied
         self._produce = self._sensor(PRODUCER_BYTE_RATE)
         self._fetch = self._sensor(CONSUMER_BYTE_RATE)
         self._request = self._sensor(REQUEST_PERCENTAGE)
@@ -177,24 +189,28 @@ class LimitedClient:
         self._handled_s += elapsed_s
 
     def on_produced(self, size_bytes: int) -> int:
+        if self._change_count != self._quotas.change_count:
+            self._renew()
         now_ms = int(self._time_s() * 1000)
         produce, request = self._produce, self._request
         bandwidth_ms = request_ms = 0
         if produce is not None:
             bandwidth_ms = produce.use(size_bytes, now_ms)
             if bandwidth_ms < 0:
-                produce = self._produce = self._sensor_anew(PRODUCER_BYTE_RATE)
+                produce = self._produce = self._sensor_of(PRODUCER_BYTE_RATE)
                 bandwidth_ms = produce.use(size_bytes, now_ms)
         if request is not None:
             request_ms = self._request_throttle_ms(request, now_ms)
         return self._longer(produce, bandwidth_ms, request_ms, now_ms) if bandwidth_ms or request_ms else 0
 
     def on_unanswered(self, size_bytes: int) -> int:
+        if self._change_count != self._quotas.change_count:
+            self._renew()
         produce = self._produce
         if produce is None:
             return 0
         if produce.is_dropped:
-            produce = self._produce = self._sensor_anew(PRODUCER_BYTE_RATE)
+            produce = self._produce = self._sensor_of(PRODUCER_BYTE_RATE)
         now_ms = int(self._time_s() * 1000)
         bandwidth_ms = produce.use(size_bytes, now_ms)
         return self._longer(produce, bandwidth_ms, 0, now_ms) if bandwidth_ms else 0
@@ -205,6 +221,8 @@ class LimitedClient:
         return min(max(int(self._live_fetch(self._fetch).left(int(self._time_s() * 1000))), 1), UNLIMITED_BYTES)
 
     def on_fetched(self, size_bytes: int) -> int:
+        if self._change_count != self._quotas.change_count:
+            self._renew()
         now_ms = int(self._time_s() * 1000)
         request_ms = 0 if self._request is None else self._request_throttle_ms(self._request, now_ms)
         fetch = self._fetch
@@ -225,6 +243,8 @@ class LimitedClient:
         return self._longer(fetch, bandwidth_ms, request_ms, now_ms) if bandwidth_ms or request_ms else 0
 
     def on_answered(self, throttle_time_ms: int) -> int:
+        if self._change_count != self._quotas.change_count:
+            self._renew()
         if self._request is None:
             return throttle_time_ms
         now_ms = int(self._time_s() * 1000)
@@ -233,13 +253,13 @@ class LimitedClient:
 
     def _request_throttle_ms(self, request: RateSensor, now_ms: int) -> int:
         if request.is_dropped:
-            request = self._request = self._sensor_anew(REQUEST_PERCENTAGE)
+            request = self._request = self._sensor_of(REQUEST_PERCENTAGE)
         handled_s, self._handled_s = self._handled_s, 0.0
         return min(request.use(handled_s * PERCENT, now_ms), self._quotas.max_request_throttle_ms)
 
     def _live_fetch(self, fetch: RateSensor) -> RateSensor:
         if fetch.is_dropped:
-            fetch = self._fetch = self._sensor_anew(CONSUMER_BYTE_RATE)
+            fetch = self._fetch = self._sensor_of(CONSUMER_BYTE_RATE)
         return fetch
 
     def _longer(self, bandwidth: RateSensor | None, bandwidth_ms: int, request_ms: int, now_ms: int) -> int:
@@ -250,9 +270,11 @@ class LimitedClient:
         sensor.note_throttle(throttle_time_ms, now_ms)
         return throttle_time_ms
 
-    def _sensor(self, key: str) -> RateSensor | None:
-        return self._quotas.sensor(key, self._applied[key]) if key in self._applied else None
+    def _renew(self) -> None:
+        self._apply(self._quotas.applied_to(*self._client))
 
-    def _sensor_anew(self, key: str) -> RateSensor:
-        """In place of one that was dropped. A request that waited may be older than the bound that holds by now."""
-        return self._quotas.sensor(key, self._quotas.applied(key, *self._client) or self._applied[key])
+    def _sensor(self, key: str) -> RateSensor | None:
+        return self._sensor_of(key) if key in self._applied else None
+
+    def _sensor_of(self, key: str) -> RateSensor:
+        return self._quotas.sensor(key, self._applied[key])

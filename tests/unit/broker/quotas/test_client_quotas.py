@@ -238,3 +238,16 @@ def test_a_request_that_is_older_than_a_change_does_not_bring_the_earlier_bound_
     assert waiting.on_produced(1_000) == 0
     assert [sensor.bound for _, sensor in sensors] == [1000.0]
     assert broker.client().on_produced(9_000) == 0
+
+
+def test_a_request_that_waited_through_changes_is_answered_by_the_quota_that_holds_then() -> None:
+    broker = Broker({ALICE: {PRODUCER_BYTE_RATE: 100.0, CONSUMER_BYTE_RATE: 100.0, REQUEST_PERCENTAGE: 100.0}})
+    waiting = broker.client()
+    waiting.on_handled(20.0)
+    broker.quotas.set_quotas({ALICE: {PRODUCER_BYTE_RATE: 1.0}})
+    broker.quotas.set_quotas({ALICE: {PRODUCER_BYTE_RATE: 200.0}})
+    assert waiting.on_produced(2_200) == 1_000
+    assert waiting.on_answered(0) == 0
+    assert waiting.on_fetched(1_000_000) == 0
+    broker.quotas.set_quotas({})
+    assert waiting.on_unanswered(1_000_000) == 0
