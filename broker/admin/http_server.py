@@ -23,7 +23,8 @@ logger = logging.getLogger(__name__)
 CONNECTIONS_MAX: Final = 256
 IDLE_S: Final = 1.0
 """Where all are taken, a new connection takes the place of the one that was silent longest, if it was for so long:
-clients that hold connections do not keep health checks out."""
+clients that hold connections do not keep health checks out. One whose request waits for its turn is silent, too: the
+turns of an address that sends much more than others are so far away that its connections are the first to go."""
 SILENCE_S: Final = 30.0
 """A connection on which no request runs is closed after that long: one that never sends its headers, too."""
 LOOK_INTERVAL_S: Final = 5.0
@@ -96,7 +97,8 @@ class HttpServer:
         """`tls` has the context of https, of each connection."""
         self._loop = loop
         self._door = None if tls is None else TlsDoor(loop, tls, self._make_connection, self._has_place)
-        application.middlewares.insert(0, self._watch)
+        # Inside of the one in which requests wait for their turn: until it begins, a request keeps no one out.
+        application.middlewares.append(self._watch)
         self._runner = web.AppRunner(
             application,
             handle_signals=False,
@@ -203,7 +205,7 @@ def _abort(connection: RequestHandler) -> None:
 
 
 class _Silence:
-    """Of a connection: since when no request runs on it, or that one does."""
+    """Of a connection: since when no request has begun on it, or that one runs."""
 
     __slots__ = ("is_over", "since_s")
 

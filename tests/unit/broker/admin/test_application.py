@@ -22,6 +22,7 @@ from waiting import loop_until
 
 from penstock.broker.admin import application, http_server
 from penstock.broker.admin.application import REQUESTS_MAX, make_application
+from penstock.broker.admin.fair_pace import FairPace
 from penstock.broker.admin.http_server import HttpServer
 from penstock.broker.admin.operation import Answered, Call, HttpError, Operation, Stream
 from penstock.broker.security.http_identities import HttpIdentity
@@ -358,6 +359,42 @@ def test_who_holds_connections_does_not_keep_others_out(monkeypatch: Any) -> Non
                 async with client.get("/x", headers={"Connection": "close"}) as answer:
                     assert answer.status == 200
             # The oldest made room.
+            with contextlib.suppress(ConnectionError):
+                assert await held[0][0].read() == b""
+            for _, writer in held:
+                writer.close()
+                with contextlib.suppress(ConnectionError):
+                    await writer.wait_closed()
+
+    run(test)
+
+
+def test_requests_that_wait_for_their_turn_do_not_keep_others_out(monkeypatch: Any) -> None:
+    monkeypatch.setattr(http_server, "CONNECTIONS_MAX", 3)
+    monkeypatch.setattr(http_server, "IDLE_S", 0.0)
+    monkeypatch.setattr(application, "REQUESTS_PER_S", 0.001)
+    waiting, wait = [], FairPace.wait
+
+    async def noted_wait(pace: FairPace, peer_host: str) -> None:
+        waiting.append(peer_host)
+        await wait(pace, peer_host)
+
+    monkeypatch.setattr(FairPace, "wait", noted_wait)
+
+    async def test(loop: Any) -> None:
+        operations = [operation(echo, answer=Echo), operation(echo, path="/urgent", answer=Echo, is_urgent=True)]
+        async with served(loop, operations) as client:
+            url = client._base_url
+            assert url is not None
+            # All of the burst.
+            async with client.get("/x", headers={"Connection": "close"}) as answer:
+                assert answer.status == 200
+            held = [await asyncio.open_connection(url.host, url.port) for _ in range(3)]
+            for _, writer in held:
+                writer.write(b"GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            await loop_until(lambda: len(waiting) == 4, "all of them wait")
+            async with client.get("/urgent", headers={"Connection": "close"}) as answer:
+                assert answer.status == 200
             with contextlib.suppress(ConnectionError):
                 assert await held[0][0].read() == b""
             for _, writer in held:
