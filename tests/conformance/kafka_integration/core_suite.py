@@ -1,13 +1,13 @@
-"""Those classes of Apache Kafka's core integration tests that are about users, tokens and ACLs, and start one broker.
+"""Those classes of Apache Kafka's core integration tests that are about users, tokens, ACLs and quotas.
 
-Each of them configures a broker and starts it in its own process. A shim (`core_shim/`) stands before the one class
-that does so, and has `hook.py` start a node outside with that configuration. Apache Kafka's own results are those of
-the tests as they are, without that shim.
+Each of them configures one broker or three and starts them in its own process. A shim (`core_shim/`) stands before the
+one class that does so, and has `hook.py` start nodes outside with that configuration. Apache Kafka's own results are
+those of the tests as they are, without that shim.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Final
 
@@ -16,13 +16,28 @@ from ..suite import Result, Run, Status, SuiteUnavailableError
 from .java_tests import CORE_SHIM, KDC_SHIM, REPORTS, SHIM, JavaTests, method_of, prepare, read_reports
 from .suite import CLASS_TIMEOUT_S, HOOK, HOOK_ENVIRONMENT, TEST_TIMEOUT_S
 
-CLASSES: Final = (
-    "kafka.api.AuthorizerIntegrationTest",
-    "kafka.api.SaslClientsWithInvalidCredentialsTest",
-    "kafka.server.DelegationTokenRequestsOnPlainTextTest",
-    "kafka.server.DelegationTokenRequestsTest",
-    "kafka.server.DelegationTokenRequestsWithDisableTokenFeatureTest",
-)
+ALL: Final = ()
+# The methods of each class; of PlaintextAdminIntegrationTest those about ACLs, quotas and passwords.
+CLASSES: Final[Mapping[str, tuple[str, ...]]] = {
+    "kafka.api.AuthorizerIntegrationTest": ALL,
+    "kafka.api.DelegationTokenEndToEndAuthorizationWithOwnerTest": ALL,
+    "kafka.api.PlaintextAdminIntegrationTest": (
+        "testAclOperations",
+        "testAuthorizedOperations",
+        "testCreatePartitionWithOptionRetryOnQuotaViolation",
+        "testDefaultNameQuotaIsNotEqualToDefaultQuota",
+        "testDescribeUserScramCredentials",
+        "testDescribeUserScramCredentialsTimeout",
+    ),
+    "kafka.api.PlaintextEndToEndAuthorizationTest": ALL,
+    "kafka.api.SaslClientsWithInvalidCredentialsTest": ALL,
+    "kafka.api.SaslOAuthBearerSslEndToEndAuthorizationTest": ALL,
+    "kafka.api.SaslScramSslEndToEndAuthorizationTest": ALL,
+    "kafka.api.SslEndToEndAuthorizationTest": ALL,
+    "kafka.server.DelegationTokenRequestsOnPlainTextTest": ALL,
+    "kafka.server.DelegationTokenRequestsTest": ALL,
+    "kafka.server.DelegationTokenRequestsWithDisableTokenFeatureTest": ALL,
+}
 
 
 class KafkaCoreSuite:
@@ -61,7 +76,7 @@ def _run(tests: JavaTests, test_class: str, run: Run) -> list[Result]:
         test_class,
         hook=[*HOOK, str(folder / "nodes")],
         without=sorted({method_of(test) for test in known} - wanted),
-        only=(),
+        only=CLASSES[test_class],
         limit_s=TEST_TIMEOUT_S,
         reports=folder,
     )

@@ -6,10 +6,10 @@ A line of standard input is one JSON object, and each is answered by one on stan
             "features": {"transaction.version": 2}}}
                    → {"bootstrap": "127.0.0.1:20000", "brokers_own": "127.0.0.1:20001", "log_dirs": ["…"]}, once all
                      brokers serve clients; `brokers_own` is a listener of theirs, or the same
-    {"node": {"properties": {…}, "listeners": {"CLIENT": "PLAINTEXT"}, "principals": {"CLIENT": "User:client"},
-              "disks": 1, "scram": ["SCRAM-SHA-256=[…]"]}}
-                   → {"ports": {"CLIENT": 20000}, "client": {…}, "log_dirs": ["…"]}: one node with these listeners;
-                     `client` is what an administrator is told
+    {"nodes": {"brokers": [{"properties": {…}, "disks": 1}], "listeners": {"CLIENT": "PLAINTEXT"},
+               "principals": {"CLIENT": "User:client"}, "scram": ["SCRAM-SHA-256=[…]"]}}
+                   → {"ports": [{"CLIENT": 20000}], "client": {…}, "metrics": ["http://…"], "log_dirs": ["…"]}: brokers
+                     with these listeners; `client` is what an administrator is told
     {"stop": 0}    → {}
     {"start": 0}   → {}
     {"down": true} → {}
@@ -26,12 +26,13 @@ Run as a module, with the one argument of a folder for the nodes, it starts Pens
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import random
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -93,6 +94,9 @@ DEFAULTS: Final = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.p
 CONTROLLER_DEFAULTS: Final = {DEFAULT_REPLICATION_FACTOR: "1"}
 START_TIMEOUT_S: Final = 120.0
 STOP_TIMEOUT_S: Final = 60.0
+# What a node says that could not listen.
+PORT_TAKEN: Final = os.strerror(errno.EADDRINUSE)
+MAX_STARTS: Final = 3
 
 Request = Mapping[str, Any]
 Answer = Mapping[str, object]
@@ -137,22 +141,39 @@ class FreshClusters:
             "log_dirs": [self.log_directories(broker, request) for broker in brokers],
         }
 
-    def node(self, request: Request) -> Answer:
-        """Raises ClusterError when it does not come up, with nothing left running."""
+    def nodes(self, request: Request) -> Answer:
+        """Raises ClusterError when one does not come up, with nothing left running."""
         self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
         self._has_groups = True
-        node = self._brokers[0] = self._new_node(0)
-        configured = ConfiguredNode(request, node, self._generator)
-        node.environment = {**node.environment, PRINCIPALS_VARIABLE: configured.principals()}
+        told: list[Mapping[str, Any]] = request["brokers"]
+        self._brokers.update({node_id: self._new_node(node_id) for node_id in range(len(told))})
+        if len(told) > 1:
+            self._controller = self._new_node(CONTROLLER_ID)
+        configured = [
+            ConfiguredNode(request, one, node, self._generator)
+            for one, node in zip(told, self._brokers.values(), strict=True)
+        ]
         try:
-            node.write_properties(configured.settings())
-            node.start()
-            wait_ready((node,), timeout_s=START_TIMEOUT_S)
+            for one in configured:
+                one.node.environment = {**one.node.environment, PRINCIPALS_VARIABLE: one.principals()}
+                one.node.write_properties({**one.settings(), **self.quorum_settings(one.node)})
+            if self._controller is not None:
+                listener = f"{CONTROLLER}://{self._controller.address}"
+                own = configured[0].controller_settings(listener)
+                self._controller.write_properties({**own, **self.quorum_settings(self._controller)})
+            for node in reversed(self._nodes()):
+                node.start()
+            wait_ready(tuple(self._brokers.values()), timeout_s=START_TIMEOUT_S)
         except ClusterError:
             self.kill()
             raise
-        return {"ports": configured.ports, "client": configured.client(), "log_dirs": [configured.log_directories()]}
+        return {
+            "ports": [one.ports for one in configured],
+            "client": configured[0].client(),
+            "metrics": [one.metrics() for one in configured],
+            "log_dirs": [one.log_directories() for one in configured],
+        }
 
     def stop(self, node_id: int) -> Answer:
         self._broker(node_id).stop(timeout_s=STOP_TIMEOUT_S)
@@ -298,6 +319,17 @@ def serve(clusters: FreshClusters) -> None:
         clusters.kill()
 
 
+def with_free_ports(start: Callable[[Request], Answer], request: Request) -> Answer:
+    """Starts anew, on other ports, when a program took one between its choice and its use. Raises ClusterError."""
+    for _ in range(MAX_STARTS - 1):
+        try:
+            return start(request)
+        except ClusterError as error:
+            if PORT_TAKEN not in str(error):
+                raise
+    return start(request)
+
+
 async def _lower_feature(broker: LocalNode, level: int) -> None:
     """Raises ClusterError."""
     change = FeatureUpdateKey(feature=LOWERED_FEATURE, max_version_level=i16(level), upgrade_type=i8(_SAFE_DOWNGRADE))
@@ -316,9 +348,9 @@ def _asked(given: Mapping[str, str]) -> dict[str, str]:
 def _answer(clusters: FreshClusters, request: Request) -> Answer:
     match request:
         case {"up": asked}:
-            return clusters.up(asked)
-        case {"node": asked}:
-            return clusters.node(asked)
+            return with_free_ports(clusters.up, asked)
+        case {"nodes": asked}:
+            return with_free_ports(clusters.nodes, asked)
         case {"stop": node_id}:
             return clusters.stop(node_id)
         case {"start": node_id}:

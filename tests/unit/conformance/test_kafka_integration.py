@@ -2,13 +2,16 @@
 
 import json
 import random
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from conformance.kafka_integration.configured_node import ConfiguredNode
-from conformance.kafka_integration.hook import FreshClusters
+from conformance.kafka_integration.hook import FreshClusters, with_free_ports
 from conformance.kafka_integration.java_tests import class_of, method_of, read_reports
 from conformance.suite import Status
+
+from penstock.local.errors import ClusterError
 
 REPORT = """<testsuite>
   <testcase classname="org.apache.kafka.clients.ATest" name="a()[2]" time="1.5"/>
@@ -80,13 +83,12 @@ def test_a_test_without_invocations_is_its_first_one(tmp_path: Path) -> None:
 def configured(tmp_path: Path, protocol: str) -> ConfiguredNode:
     node = FreshClusters(tmp_path).new_node(0, 20_000, tmp_path / "node-0")
     request = {
-        "disks": 1,
         "listeners": {"CLIENT": protocol},
         "principals": {"CLIENT": "User:client"},
-        "properties": {"num.partitions": "2", "file.delete.delay.ms": "1000"},
         "scram": ["SCRAM-SHA-256=[name=admin,password=secret]"],
     }
-    return ConfiguredNode(request, node, random.Random(1))
+    told = {"disks": 1, "properties": {"num.partitions": "2", "file.delete.delay.ms": "1000"}}
+    return ConfiguredNode(request, told, node, random.Random(1))
 
 
 def test_a_node_has_the_listeners_of_the_test_and_one_of_the_harness(tmp_path: Path) -> None:
@@ -103,7 +105,42 @@ def test_a_node_has_the_listeners_of_the_test_and_one_of_the_harness(tmp_path: P
 def test_where_clients_prove_who_they_are_the_harness_does_so_too(tmp_path: Path) -> None:
     one = configured(tmp_path, "SASL_SSL")
     settings = one.settings()
-    protocols = "HARNESS:PLAINTEXT,CLIENT:SASL_SSL,HARNESS_SASL:SASL_PLAINTEXT"
+    protocols = "HARNESS:PLAINTEXT,CONTROLLER:PLAINTEXT,CLIENT:SASL_SSL,HARNESS_SASL:SASL_PLAINTEXT"
     assert settings["listener.security.protocol.map"] == protocols
     assert 'user_harness="' in settings["listener.name.harness_sasl.plain.sasl.jaas.config"]
     assert one.client()["bootstrap.servers"] == settings["listeners"].rpartition("//")[2]
+
+
+def test_its_metrics_are_read_where_it_is_administered(tmp_path: Path) -> None:
+    one = configured(tmp_path, "PLAINTEXT")
+    assert one.metrics() == f"{one.settings()['admin.listeners']}/metrics"
+
+
+def test_the_controller_beside_brokers_has_what_the_test_asks_for_and_no_listener_of_theirs(tmp_path: Path) -> None:
+    settings = configured(tmp_path, "SASL_SSL").controller_settings("CONTROLLER://127.0.0.1:20001")
+    assert settings["listeners"] == "CONTROLLER://127.0.0.1:20001"
+    assert settings["num.partitions"] == "2"
+    assert settings["cluster.scram.credentials"] == "SCRAM-SHA-256=[name=admin,password=secret]"
+
+
+@pytest.mark.parametrize(("failures", "starts"), [(0, 1), (1, 2), (2, 3)])
+def test_a_port_that_another_program_took_is_not_the_end(failures: int, starts: int) -> None:
+    errors = [ClusterError("node 1 ended: Address already in use.")] * failures
+    started: list[Mapping[str, object]] = []
+
+    def start(request: Mapping[str, object]) -> Mapping[str, object]:
+        started.append(request)
+        if errors:
+            raise errors.pop()
+        return {"ports": []}
+
+    assert with_free_ports(start, {"brokers": 3}) == {"ports": []}
+    assert started == [{"brokers": 3}] * starts
+
+
+def test_any_other_failure_is() -> None:
+    def start(_: Mapping[str, object]) -> Mapping[str, object]:
+        raise ClusterError("node 1 ended: no space left.")
+
+    with pytest.raises(ClusterError, match="no space left"):
+        with_free_ports(start, {})

@@ -3,7 +3,7 @@ package kafka.server;
 import kafka.utils.Logging;
 import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.server.fault.FaultHandler;
-import penstock.conformance.ConfiguredNode;
+import penstock.conformance.ConfiguredNodes;
 import scala.Option;
 
 import java.io.File;
@@ -12,13 +12,13 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 
 /**
- * Stands before the class of this name on the class path: the one broker that a test starts runs outside its process. The
+ * Stands before the class of this name on the class path: the brokers that a test starts run outside its process. The
  * controller that the tests start themselves is left alone, and nobody asks it anything.
  */
 public class KRaftQuorumImplementation implements QuorumImplementation {
     private final ControllerServer own;
     private final QuorumTestHarness harness;
-    private ConfiguredNode node;
+    private ConfiguredNodes nodes;
 
     public KRaftQuorumImplementation(
         ControllerServer controllerServer,
@@ -34,17 +34,14 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
     }
 
     public ControllerServer controllerServer() {
-        return ConfiguredNode.controller(() -> node);
+        return ConfiguredNodes.controller(() -> nodes);
     }
 
     @Override
     public KafkaBroker createBroker(KafkaConfig config, Time time, boolean startup, Option<String> threadNamePrefix) {
-        if (node != null && node.started() && !node.stopped())
-            throw ConfiguredNode.several();
-        node = new ConfiguredNode(config, harness);
-        if (startup)
-            node.start();
-        return node.broker();
+        if (nodes == null || nodes.started() && nodes.stopped())
+            nodes = new ConfiguredNodes(harness);
+        return nodes.add(config);
     }
 
     @Override

@@ -61,6 +61,7 @@ public class OutsideCluster implements ClusterInstance {
     private int size;
     private Admin admin;
     private boolean stopped;
+    private final Set<Integer> shutDown = new HashSet<>();
 
     protected OutsideCluster(ClusterConfig config, Type type) {
         this.config = config;
@@ -119,11 +120,13 @@ public class OutsideCluster implements ClusterInstance {
     @Override
     public void shutdownBroker(int id) {
         Hook.ask("stop", id);
+        shutDown.add(id);
     }
 
     @Override
     public void startBroker(int id) {
         Hook.ask("start", id);
+        shutDown.remove(id);
     }
 
     @Override
@@ -270,6 +273,11 @@ public class OutsideCluster implements ClusterInstance {
         waitForReadyBrokers();
     }
 
+    /** Whether a test has stopped this broker, and not started it again. */
+    boolean isShutDown(int broker) {
+        return shutDown.contains(broker);
+    }
+
     int size() {
         return size;
     }
@@ -360,7 +368,7 @@ public class OutsideCluster implements ClusterInstance {
         }
     }
 
-    private static void waitFor(BooleanSupplier condition, String what) {
+    static void waitFor(BooleanSupplier condition, String what) {
         for (long start = System.nanoTime(); !condition.getAsBoolean(); ) {
             if (TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start) > DEADLINE_MS)
                 throw new AssertionError("not so within " + DEADLINE_MS + " ms: " + what);

@@ -26,6 +26,7 @@ import scala.Option;
 import scala.jdk.javaapi.CollectionConverters;
 
 import java.io.File;
+import java.lang.reflect.Field;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -51,9 +52,9 @@ final class Stubs {
         Map<Integer, KafkaBroker> brokers = new TreeMap<>();
         for (int broker = 0; broker < cluster.size(); broker++) {
             int id = broker;
-            KafkaConfig config = config(cluster, id);
             brokers.put(id, broker(KafkaBroker.class, cluster, id, Map.of(
-                "config", call -> config,
+                // Not before it is wanted: a test that has stopped all brokers asks for them to start them again.
+                "config", call -> config(cluster, id),
                 "boundPort", call -> cluster.port(id),
                 "shutdown", call -> {
                     cluster.shutdownBroker(id);
@@ -67,9 +68,8 @@ final class Stubs {
         return brokers;
     }
 
-    /** A broker of which `more` is known than what the admin interface says. */
-    static <T extends KafkaBroker> T broker(Class<T> type, OutsideCluster cluster, int id, Map<String, Answer<Object>> more) {
-        KRaftMetadataCache cache = stub(KRaftMetadataCache.class, Map.of(
+    static KRaftMetadataCache metadataCache(OutsideCluster cluster) {
+        return stub(KRaftMetadataCache.class, Map.of(
             "getAliveBrokerNodes", call -> List.copyOf(cluster.nodes()),
             "hasAliveBroker", call -> cluster.brokerIds().contains(call.<Integer>getArgument(0)),
             "getAllTopics", call -> cluster.topicIds().keySet(),
@@ -78,6 +78,11 @@ final class Stubs {
             "contains", call -> call.getArgument(0) instanceof String && cluster.describe(call.getArgument(0)).isPresent(),
             "numPartitions", call -> cluster.describe(call.getArgument(0)).map(d -> d.partitions().size()),
             "getLeaderAndIsr", call -> leaderAndIsr(cluster, call.getArgument(0), call.getArgument(1))));
+    }
+
+    /** A broker of which `more` is known than what the admin interface says. */
+    static <T extends KafkaBroker> T broker(Class<T> type, OutsideCluster cluster, int id, Map<String, Answer<Object>> more) {
+        KRaftMetadataCache cache = metadataCache(cluster);
         Properties compacted = new Properties();
         compacted.put("cleanup.policy", "compact");
         GroupCoordinator groups = stub(GroupCoordinator.class, Map.of("groupMetadataTopicConfigs", call -> compacted));
@@ -91,7 +96,7 @@ final class Stubs {
             "groupCoordinator", call -> groups,
             "logManager", call -> logs,
             "replicaManager", call -> replicas,
-            "isShutdown", call -> false,
+            "isShutdown", call -> cluster.isShutDown(id),
             "awaitShutdown", call -> null));
         known.putAll(more);
         return stub(type, known);
@@ -181,6 +186,17 @@ final class Stubs {
             Answer<Object> answer = known.get(call.getMethod().getName());
             return answer == null ? unknown(call) : answer.answer(call);
         });
+    }
+
+    /** For what a test reads from a field. */
+    static <T> void set(Class<T> type, String name, T object, Object value) {
+        try {
+            Field field = type.getDeclaredField(name);
+            field.setAccessible(true);
+            field.set(object, value);
+        } catch (ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     private static Object unknown(InvocationOnMock call) {
