@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Awaitable, Callable, Container, Sequence
 from typing import Final
 
@@ -13,18 +14,20 @@ from aiohttp import web, web_protocol, web_server
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from aiohttp.web_protocol import RequestHandler, _ErrInfo
 
+from ..network.rules.fair_queue import peer_of
 from .application import make_application, unreadable_response
 from .node_ports import NodePorts
 from .operations import OPERATIONS
-from .tls_door import TlsDoor
+from .tls_door import TlsDoor, host_of
 
 logger = logging.getLogger(__name__)
 
 CONNECTIONS_MAX: Final = 256
 IDLE_S: Final = 1.0
 """Where all are taken, a new connection takes the place of the one that was silent longest, if it was for so long:
-clients that hold connections do not keep health checks out. One whose request waits for its turn is silent, too: the
-turns of an address that sends much more than others are so far away that its connections are the first to go."""
+clients that hold connections do not keep health checks out. Of the address that has most of them, one that is silent
+gives way to an address that has fewer, however short it was silent. A connection whose request waits for its turn is
+silent, too: the turns of an address that sends much more than others are far away."""
 SILENCE_S: Final = 30.0
 """A connection on which no request runs is closed after that long: one that never sends its headers, too."""
 LOOK_INTERVAL_S: Final = 5.0
@@ -96,7 +99,7 @@ class HttpServer:
     ) -> None:
         """`tls` has the context of https, of each connection."""
         self._loop = loop
-        self._door = None if tls is None else TlsDoor(loop, tls, self._make_connection, self._has_place)
+        self._door = None if tls is None else TlsDoor(loop, tls, self.make_connection, self.has_place)
         # Inside of the one in which requests wait for their turn: until it begins, a request keeps no one out.
         application.middlewares.append(self._watch)
         self._runner = web.AppRunner(
@@ -123,7 +126,7 @@ class HttpServer:
                 assert self._door is not None, "https needs certificates"
                 self._door.open(one)
             else:
-                self._servers.append(await self._loop.create_server(self._accept, sock=one))
+                self._servers.append(await self._loop.create_server(lambda: _Newcomer(self), sock=one))
         self._watching = self._loop.create_task(self._close_silent())
 
     async def stop(self) -> None:
@@ -142,30 +145,41 @@ class HttpServer:
         assert server is not None, "the runner is set up"
         return server
 
-    def _accept(self) -> asyncio.Protocol:
-        return self._make_connection() if self._has_place() else _Refused()
+    def has_place(self, host: str) -> bool:
+        """Whether there is one for another connection from that address; perhaps that of another one.
 
-    def _has_place(self) -> bool:
-        """Whether there is one for another connection; perhaps that of one that is silent."""
-        door = self._door
-        count = len(self._server.connections) + (0 if door is None else len(door))
-        return count < CONNECTIONS_MAX or (door is not None and door.give_up_one(IDLE_S)) or self._give_up_one()
+        Where all are taken, an address that has fewer than the greediest one gets a place of that. Else it gets the
+        place of a connection that is silent, of addresses that have as many as it has itself.
+        """
+        connections, door, peer = self._server.connections, self._door, peer_of(host)
+        if len(connections) + (0 if door is None else len(door)) < CONNECTIONS_MAX:
+            return True
+        held = Counter(self._silences[one].peer for one in connections if one in self._silences)
+        if door is not None:
+            held.update(door.peers)
+        own = held[peer]
+        greediest, most = max(held.items(), key=lambda one: one[1], default=(peer, own))
+        if own + 1 < most:
+            of_greediest = {greediest}
+            return (door is not None and door.give_up_one(0.0, of_greediest)) or self._give_up_one(0.0, of_greediest)
+        as_many = {one for one, count in held.items() if count >= own}
+        return (door is not None and door.give_up_one(IDLE_S, as_many)) or self._give_up_one(IDLE_S, as_many)
 
-    def _make_connection(self) -> RequestHandler:
+    def make_connection(self, host: str) -> RequestHandler:
         connection = self._server()
-        self._silences[connection] = _Silence(self._loop.time())
+        self._silences[connection] = _Silence(self._loop.time(), peer_of(host))
         return connection
 
-    def _give_up_one(self) -> bool:
-        """Close the connection that was silent longest. False where none was for IDLE_S."""
+    def _give_up_one(self, idle_s: float, peers: Container[str]) -> bool:
+        """Close the connection of these that was silent longest. False where none was for so long."""
         now_s = self._loop.time()
         silent = [
             (self._silences[one].since_s, number, one)
             for number, one in enumerate(self._server.connections)
-            if one in self._silences and not self._silences[one].is_over
+            if one in self._silences and not self._silences[one].is_over and self._silences[one].peer in peers
         ]
         since_s, _, oldest = min(silent, default=(now_s, 0, None))
-        if oldest is None or now_s - since_s < IDLE_S:
+        if oldest is None or now_s - since_s < idle_s:
             return False
         _abort(oldest)
         del self._silences[oldest]
@@ -175,7 +189,9 @@ class HttpServer:
     async def _watch(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        silence = self._silences.setdefault(request.protocol, _Silence(self._loop.time()))
+        silence = self._silences.setdefault(
+            request.protocol, _Silence(self._loop.time(), peer_of(request.remote or ""))
+        )
         silence.is_over = True
         try:
             return await handler(request)
@@ -188,9 +204,8 @@ class HttpServer:
             await asyncio.sleep(LOOK_INTERVAL_S)
             now_s = self._loop.time()
             open_now = self._server.connections
-            self._silences = {one: self._silences.get(one) or _Silence(now_s) for one in open_now}
-            for connection in open_now:
-                silence = self._silences[connection]
+            self._silences = {one: self._silences[one] for one in open_now if one in self._silences}
+            for connection, silence in tuple(self._silences.items()):
                 if not silence.is_over and now_s - silence.since_s > SILENCE_S:
                     _abort(connection)
 
@@ -207,15 +222,25 @@ def _abort(connection: RequestHandler) -> None:
 class _Silence:
     """Of a connection: since when no request has begun on it, or that one runs."""
 
-    __slots__ = ("is_over", "since_s")
+    __slots__ = ("is_over", "peer", "since_s")
 
-    def __init__(self, now_s: float) -> None:
+    def __init__(self, now_s: float, peer: str) -> None:
         self.is_over = False
         self.since_s = now_s
+        self.peer = peer
 
 
-class _Refused(asyncio.Protocol):
-    """One connection too many."""
+class _Newcomer(asyncio.Protocol):
+    """A connection until it is known from where it comes: then it has a place, or is one too many."""
+
+    def __init__(self, server: HttpServer) -> None:
+        self._server = server
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.close()
+        host = host_of(transport.get_extra_info("peername"))
+        if not self._server.has_place(host):
+            transport.close()
+            return
+        connection = self._server.make_connection(host)
+        transport.set_protocol(connection)
+        connection.connection_made(transport)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 from admin_http import puppet_ports, served
 from aiohttp.http_exceptions import HttpProcessingError
 from certificates import Authority
@@ -405,9 +406,48 @@ def test_requests_that_wait_for_their_turn_do_not_keep_others_out(monkeypatch: A
     run(test)
 
 
-def test_who_holds_handshakes_of_tls_does_not_keep_others_out(monkeypatch: Any, tmp_path: Path) -> None:
-    monkeypatch.setattr(http_server, "CONNECTIONS_MAX", 3)
-    monkeypatch.setattr(http_server, "IDLE_S", 0.0)
+def test_an_address_with_most_connections_makes_room_for_others_and_not_for_itself(monkeypatch: Any) -> None:
+    monkeypatch.setattr(http_server, "CONNECTIONS_MAX", 4)
+    monkeypatch.setattr(http_server, "IDLE_S", 1_000.0)
+
+    async def test(loop: Any) -> None:
+        async with served(loop, [operation(echo, answer=Echo)]) as client:
+            url = client._base_url
+            assert url is not None
+
+            async def hostile() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+                return await asyncio.open_connection(url.host, url.port, local_addr=("127.0.0.2", 0))
+
+            held = [await hostile() for _ in range(4)]
+            # It stays open.
+            async with client.get("/x") as answer:
+                assert answer.status == 200
+                await answer.read()
+            with contextlib.suppress(ConnectionError):
+                assert await held[0][0].read() == b""
+            held += [await hostile() for _ in range(3)]
+            for reader, _ in held[4:]:
+                with contextlib.suppress(ConnectionError):
+                    assert await reader.read() == b""
+            reader, writer = held[1]
+            writer.write(b"GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+            async with client.get("/x") as answer:
+                assert answer.status == 200
+            for _, writer in held:
+                writer.close()
+                with contextlib.suppress(ConnectionError):
+                    await writer.wait_closed()
+
+    run(test)
+
+
+@pytest.mark.parametrize(("stranger_host", "idle_s"), [("127.0.0.1", 0.0), ("127.0.0.2", 1_000.0)])
+def test_who_holds_handshakes_of_tls_does_not_keep_others_out(
+    monkeypatch: Any, tmp_path: Path, stranger_host: str, idle_s: float
+) -> None:
+    monkeypatch.setattr(http_server, "CONNECTIONS_MAX", 6)
+    monkeypatch.setattr(http_server, "IDLE_S", idle_s)
     authority = Authority()
     file = tmp_path / "node.pem"
     file.write_text(authority.issue("localhost"))
@@ -422,7 +462,8 @@ def test_who_holds_handshakes_of_tls_does_not_keep_others_out(monkeypatch: Any, 
         http = HttpServer(make_application(puppet_ports(loop), [one], frozenset({"localhost"})), loop, lambda: context)
         await http.start([listening], [listening])
         try:
-            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
+            here = (stranger_host, 0)
+            held = [await asyncio.open_connection("127.0.0.1", port, local_addr=here) for _ in range(8)]
             async with aiohttp.ClientSession() as client:
                 for _ in range(3):
                     url, tls = f"https://localhost:{port}/x", authority.client_context(tmp_path)
