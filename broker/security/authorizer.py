@@ -22,6 +22,9 @@ LOGGER: Final = "kafka.authorizer.logger"
 """As operators of Kafka know it."""
 DECISIONS_MAX: Final = 100_000
 """Kept ones, of all clients together; then they begin anew."""
+NAME_LETTERS_MAX: Final = 249
+"""Of names that decisions are kept of: as of topics. Those of groups may be longer, and what clients ask for, up to
+32 KiB, which for so many decisions would be some gigabytes."""
 CLIENTS_MAX: Final = 10_000
 """Principals and hosts that decisions are kept of."""
 
@@ -96,7 +99,7 @@ class AclAuthorizer:
         if is_allowed is False and not is_logged:
             return False
         ruling = self._rule(context, operation, resource_type, name)
-        if is_allowed is None:
+        if is_allowed is None and len(name) <= NAME_LETTERS_MAX:
             decisions.keep(key, is_allowed=ruling.is_allowed)
             self._decision_count += 1
         if is_logged:

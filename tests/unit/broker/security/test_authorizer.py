@@ -149,6 +149,17 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     with_node(scenario)
 
 
+def test_nothing_is_kept_of_a_name_that_no_topic_has() -> None:
+    def scenario(node: Node) -> None:
+        node.set_acls(READ)
+        for letters in (249, 250, 32_000):
+            assert not node.may(name="n" * letters, is_logged=False)
+        kept = [name for one in node.authorizer._decisions.values() for _, name in one.by_key]
+        assert [len(name) for name in kept] == [249]
+
+    with_node(scenario)
+
+
 def test_operations_and_the_cluster() -> None:
     def scenario(node: Node) -> None:
         node.set_acls(READ)
