@@ -8,6 +8,7 @@ connection_creation_rate                  connections a second, of an address
 
 from __future__ import annotations
 
+from math import isfinite, nan
 from typing import Any, Final
 
 import click
@@ -130,9 +131,12 @@ def _number(key: str, text: str) -> f64:
     if key not in KEYS:
         raise click.UsageError(f"{key} is no quota; quotas are {', '.join(KEYS)}.")
     try:
-        return f64(float(text))
-    except ValueError as error:
-        raise click.UsageError(f"{key} is a number, but got {text!r}.") from error
+        number = float(text)
+    except ValueError:
+        number = nan
+    if not isfinite(number):
+        raise click.UsageError(f"{key} is a number, but got {text!r}.")
+    return f64(number)
 
 
 def _alter(bootstrap: Bootstrap, entity: Entity, operations: tuple[OpData, ...]) -> None:

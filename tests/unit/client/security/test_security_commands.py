@@ -132,6 +132,8 @@ def test_a_refused_acl_is_named(cluster: Cluster) -> None:
         ("acl remove", "Which resource"),
         ("quota set producer_byte_rate=1", "Whose quota"),
         ("quota set producer_byte_rate=x --user a", "is a number, but got 'x'"),
+        ("quota set producer_byte_rate=inf --user a", "is a number, but got 'inf'"),
+        ("quota set request_percentage=nan --user a", "is a number, but got 'nan'"),
         ("quota set bytes=1 --user a", "bytes is no quota"),
         ("quota set producer_byte_rate=1 --user a --user-default", "exclude each other"),
         ("quota set connection_creation_rate=1 --ip 10.0.0.1 --user a", "goes with neither"),
