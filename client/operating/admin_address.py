@@ -76,7 +76,18 @@ def _ask(bootstrap: Bootstrap) -> Sequence[str | None]:
         if clock.monotonic_s() >= deadline_s:
             break
     answers = [future.result() for future in futures if _is_answered(future)]
+    if not answers and any(future.done() and _is_denied(future.exception()) for future in futures):
+        raise click.ClickException(
+            "Brokers say where their HTTP administration is in their configs, which this client may not describe "
+            f"(DESCRIBE_CONFIGS on the cluster). {HINT}"
+        )
     return [None if CONFIG not in answer else answer[CONFIG].value or "" for answer in answers]
+
+
+def _is_denied(failure: BaseException | None) -> bool:
+    from confluent_kafka import KafkaError, KafkaException
+
+    return isinstance(failure, KafkaException) and failure.args[0].code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED
 
 
 def _is_answered(future: Future[Any]) -> bool:

@@ -13,7 +13,8 @@ from kio.schema.delete_acls.v3.request import DeleteAclsFilter, DeleteAclsReques
 from kio.schema.describe_acls.v3.request import DescribeAclsRequest
 from kio.static.primitive import i8
 
-from ...protocol.acls import AclOperation, PatternType, PermissionType, ResourceType
+from ...protocol.acls import WILDCARD, AclOperation, PatternType, PermissionType, ResourceType
+from ...protocol.host_addresses import is_address
 from ..bootstrap import Bootstrap, bootstrap_options
 from ..options import Command, json_option, with_options
 from ..terminal import print_json, print_table, say
@@ -103,6 +104,9 @@ def add(bootstrap: Bootstrap, /, as_json: bool, **options: Any) -> None:
     wanted = _bindings(options)
     if not wanted:
         raise click.UsageError("--allow-principal or --deny-principal says whom the ACLs are about.")
+    for host in (one.entry.host for one in wanted):
+        if host != WILDCARD and not is_address(host):
+            raise click.UsageError(f"Clients have addresses, which {host!r} is not: it would be about no client.")
     creations = tuple(
         AclCreation(
             resource_type=i8(one.resource.type),

@@ -17,9 +17,9 @@ A client without a client id has the quotas of its user alone.
 """
 
 from collections.abc import Mapping, Sequence
-from ipaddress import IPv6Address, ip_address
 from typing import Final, NamedTuple
 
+from ...protocol.host_addresses import usual_address
 from .security_image import QuotaEntity, Quotas
 
 USER: Final = "user"
@@ -68,18 +68,13 @@ def address_quotas(quotas: Mapping[QuotaEntity, Quotas]) -> Mapping[str | None, 
         kind, name = entity[0]
         bound = values.get(CONNECTION_CREATION_RATE)
         if kind == IP and bound is not None:
-            bounds[None if name is None else _usual(name)] = bound
+            bounds[None if name is None else usual_address(name)] = bound
     return bounds
 
 
 def has_quota_of_clients(quotas: Mapping[QuotaEntity, Quotas]) -> bool:
     """Whether any user or client id has a quota."""
     return any(entity[0][0] != IP for entity in quotas)
-
-
-def _usual(address: str) -> str:
-    found = ip_address(address)
-    return str((found.ipv4_mapped if isinstance(found, IPv6Address) else None) or found)
 
 
 def _entities(user: str, client_id: str) -> Sequence[tuple[QuotaEntity, QuotaClients]]:

@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 from ...protocol.acls import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, PatternType, PermissionType
+from ...protocol.host_addresses import usual_address
 from ..metadata.acls import Acl, AclsImage
 
 _IMPLY_DESCRIBE: Final = frozenset(
@@ -131,4 +132,7 @@ def _concerns(acl: Acl, principal: str, host: str, operation: AclOperation) -> b
 
 
 def _is_for(acl: Acl, principal: str, host: str) -> bool:
-    return acl.principal in (principal, WILDCARD_PRINCIPAL) and acl.host in (host, WILDCARD)
+    return acl.principal in (principal, WILDCARD_PRINCIPAL) and (
+        acl.host in (host, WILDCARD)
+        or ((":" in host or ":" in acl.host) and usual_address(acl.host) == usual_address(host))
+    )

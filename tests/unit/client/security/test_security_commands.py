@@ -130,6 +130,8 @@ def test_a_refused_acl_is_named(cluster: Cluster) -> None:
         ("acl add --allow-principal User:ada --group g --operation Write", "is no operation of a group"),
         ("acl add --allow-principal User:ada --topic a --resource-pattern-type match", "match"),
         ("acl remove", "Which resource"),
+        ("acl add --topic t --deny-principal User:a --deny-host 10.0.0.0/8", "which '10.0.0.0/8' is not"),
+        ("acl add --topic t --allow-principal User:a --allow-host localhost", "which 'localhost' is not"),
         ("quota set producer_byte_rate=1", "Whose quota"),
         ("quota set producer_byte_rate=x --user a", "is a number, but got 'x'"),
         ("quota set producer_byte_rate=inf --user a", "is a number, but got 'inf'"),

@@ -121,3 +121,22 @@ def test_whether_there_is_anything_to_write(acls: list[Acl], is_allowed: bool) -
 def test_without_acls_there_may_be_something_to_write() -> None:
     assert is_allowed_somewhere(image(), OPEN, ALICE, HOST, WRITE, ResourceType.TOPIC)
     assert not is_allowed_somewhere(image(acl(name="*", principal=BOB)), OPEN, ALICE, HOST, WRITE, ResourceType.TOPIC)
+
+
+@pytest.mark.parametrize(
+    ("acl_host", "host", "is_same"),
+    [
+        ("0:0:0:0:0:0:0:1", "::1", True),
+        ("::1", "0:0:0:0:0:0:0:1", True),
+        ("::ffff:10.0.0.1", "10.0.0.1", True),
+        ("10.0.0.1", "::ffff:10.0.0.1", True),
+        ("FE80:0:0:0:0:0:0:A", "fe80::a", True),
+        ("::2", "::1", False),
+        ("no:address", "::1", False),
+    ],
+)
+def test_an_address_is_the_same_however_it_is_written(acl_host: str, host: str, is_same: bool) -> None:
+    """Java writes those of IPv6 in full, so ACLs that were made for Apache Kafka have them so."""
+    denying = image(acl(), acl(permission=DENY, host=acl_host))
+    ruling = rule(denying, CLOSED, ALICE, host, READ, (ResourceType.TOPIC, "orders"))
+    assert ruling.is_allowed is not is_same
