@@ -22,7 +22,7 @@ def consumer_groups(tools: Tools) -> None:
     topic, group = tools.new_topic(2), tools.name
     tools.produce(topic, 30)
     require(len(tools.consume_in_group(topic, 30, group)) == 30, "not all records came")
-    require(group in tools("consumer-groups", "--list"), "not listed")
+    require(group in tools("consumer-groups", "--list").split(), "not listed")
     described = tools("consumer-groups", "--describe", "--group", group, check=False)
     committed = re.findall(rf"{re.escape(topic)}\s+\d+\s+(\d+)\s+\d+\s+\d+", described)
     require(sum(map(int, committed)) == 30, "not all offsets were committed", described)
@@ -52,7 +52,7 @@ def share_consumer(tools: Tools) -> None:
         *("--topic", topic, "--group", group, "--max-messages", 20, "--timeout-ms", 30000),
     )
     require(len(re.findall(r"^m\d+$", output, re.MULTILINE)) == 20, "not all records came", output)
-    require(group in tools("share-groups", "--list"), "not listed")
+    require(group in tools("share-groups", "--list").split(), "not listed")
     tools("share-groups", "--describe", "--group", group)
 
 
