@@ -6,7 +6,6 @@ outcome; what is as it was already needs no record.
 """
 
 from collections.abc import Mapping, Sequence
-from ipaddress import ip_address
 from math import isfinite
 from typing import Final
 
@@ -16,6 +15,7 @@ from kio.schema.alter_client_quotas.v1.request import EntryData as Alteration
 from kio.schema.alter_client_quotas.v1.response import AlterClientQuotasResponse, EntityData, EntryData
 
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.host_addresses import is_address
 from ...protocol.messages import NO_THROTTLE
 from ..metadata.image import MetadataImage
 from ..metadata.quota_precedence import (
@@ -121,11 +121,8 @@ def _keys(entity: QuotaEntity) -> frozenset[str]:
     if len(kinds) > 1:
         raise _invalid("Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId")
     address = kinds[IP]
-    if address is not None:
-        try:
-            ip_address(address)
-        except ValueError:
-            raise _invalid(f"{address} is not a valid IP or resolvable host.") from None
+    if address is not None and not is_address(address):
+        raise _invalid(f"{address} is not a valid IP or resolvable host.")
     return _OF_ADDRESSES
 
 

@@ -8,10 +8,11 @@ page is served, so that other sites cannot make a node work either. Another port
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Set
 from dataclasses import dataclass
 from typing import Final
+
+from ....protocol.host_addresses import is_address
 
 READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITE: Final = frozenset({"same-origin", "none"})
@@ -43,7 +44,7 @@ def refusal_of(
     An address is taken for what it is: only names can be made to point elsewhere.
     """
     name = _host_name(host or "")
-    if name is None or not (_is_address(name) or name in known_hosts):
+    if name is None or not (is_address(name) or name in known_hosts):
         return Refusal(
             status=421,
             title="Misdirected Request",
@@ -79,14 +80,6 @@ def _host_name(host: str) -> str | None:
 
 def _is_port(text: str) -> bool:
     return text.isascii() and text.isdecimal()
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
 
 
 def _is_json(content_type: str | None) -> bool:

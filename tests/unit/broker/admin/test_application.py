@@ -60,6 +60,13 @@ def run(test: Any) -> None:
     asyncio.run(within())
 
 
+async def close_all(held: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]) -> None:
+    for _, writer in held:
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
 def test_path_query_and_body_reach_the_operation_by_their_types() -> None:
     async def test(loop: Any) -> None:
         one = operation(echo, "POST", "/topics/{topic_name}/{partition_id}", query=Query, body=Body, answer=Echo)
@@ -362,10 +369,7 @@ def test_who_holds_connections_does_not_keep_others_out(monkeypatch: Any) -> Non
             # The oldest made room.
             with contextlib.suppress(ConnectionError):
                 assert await held[0][0].read() == b""
-            for _, writer in held:
-                writer.close()
-                with contextlib.suppress(ConnectionError):
-                    await writer.wait_closed()
+            await close_all(held)
 
     run(test)
 
@@ -398,10 +402,7 @@ def test_requests_that_wait_for_their_turn_do_not_keep_others_out(monkeypatch: A
                 assert answer.status == 200
             with contextlib.suppress(ConnectionError):
                 assert await held[0][0].read() == b""
-            for _, writer in held:
-                writer.close()
-                with contextlib.suppress(ConnectionError):
-                    await writer.wait_closed()
+            await close_all(held)
 
     run(test)
 
@@ -434,10 +435,7 @@ def test_an_address_with_most_connections_makes_room_for_others_and_not_for_itse
             assert (await reader.readline()).startswith(b"HTTP/1.1 200")
             async with client.get("/x") as answer:
                 assert answer.status == 200
-            for _, writer in held:
-                writer.close()
-                with contextlib.suppress(ConnectionError):
-                    await writer.wait_closed()
+            await close_all(held)
 
     run(test)
 
