@@ -157,6 +157,15 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
         },
     ),
     "demo": _Subcommand(".chaos.demo.command", "demo", "Stream real records through a cluster and read them back."),
+    "pipeline": _Subgroup(
+        "Stream topics through Spark: lake, windows, joins, tables, mirrors.",
+        {
+            "jobs": _Subcommand(".pipeline.commands", "jobs", "List the jobs."),
+            "run": _Subcommand(".pipeline.commands", "run", "Run a job until it ends or is stopped."),
+            "submit": _Subcommand(".pipeline.commands", "submit", "Print the line that runs a job on a Spark cluster."),
+            "jars": _Subcommand(".pipeline.commands", "jars", "Fetch the jars of Spark's Kafka connector."),
+        },
+    ),
     "bench": _Subcommand(".bench.command", "bench", "Measure a cluster, or Penstock and Apache Kafka side by side."),
     "completion": _Subcommand(
         ".client.completion_command", "completion", "Print the script that completes commands in a shell."

@@ -1,0 +1,75 @@
+"""A job's config from a file in TOML and from assignments."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from typing import Any, TypeVar, get_origin, get_type_hints
+
+import msgspec
+
+from .config import JobConfig
+
+C = TypeVar("C", bound=JobConfig)
+
+
+class ConfigError(Exception):
+    """A config cannot be used; the message says what was expected, what was found and where. No values of properties
+    of clients are in it."""
+
+
+def read_config(config_type: type[C], *, text: str, assignments: Mapping[str, str], where: str = "the config") -> C:
+    """`text` is TOML, with one field a key; `assignments`, which win, have dotted names: `kafka.security.protocol`.
+
+    A field that maps names to texts takes tables within, whose names are joined by dots. Raises ConfigError.
+    """
+    try:
+        values: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{where} is not TOML: {error}.") from error
+    hints = get_type_hints(config_type)
+    for name, value in values.items():
+        if get_origin(hints.get(name)) is dict and isinstance(value, dict):
+            values[name] = dict(_flat(value))
+    for name, assigned in assignments.items():
+        _assign(values, hints, name, assigned)
+    for name in values:
+        if name not in hints:
+            nearest = difflib.get_close_matches(name, hints, n=1)
+            hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
+            raise ConfigError(f"{where}: this job has no option {name!r}.{hint}")
+    try:
+        return msgspec.convert(values, type=config_type, strict=False)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{where}: {_sentence(str(error))}") from error
+
+
+def _flat(table: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for name, value in table.items():
+        found += _flat(value, f"{before}{name}.") if isinstance(value, dict) else [(f"{before}{name}", _text(value))]
+    return found
+
+
+def _text(value: Any) -> Any:
+    """Properties are texts, whatever TOML made of them."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _assign(values: dict[str, Any], hints: Mapping[str, Any], name: str, assigned: str) -> None:
+    field, dot, key = name.partition(".")
+    if dot and get_origin(hints.get(field)) is dict:
+        values[field] = {**values.get(field, {}), key: assigned}
+    elif get_origin(hints.get(name)) is tuple:
+        values[name] = [part.strip() for part in assigned.split(",") if part.strip()]
+    else:
+        values[name] = assigned
+
+
+def _sentence(message: str) -> str:
+    """msgspec's message, with the field in front: `Expected `int`, got `str` - at `$.x``."""
+    what, at, where = message.partition(" - at `$.")
+    return f"`{where.rstrip('`')}`: {what[0].lower()}{what[1:]}." if at else f"{what}."

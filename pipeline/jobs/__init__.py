@@ -1,0 +1,1 @@
+"""The jobs, one module for each."""

@@ -1,0 +1,19 @@
+"""All jobs by name. Their modules are loaded when they are asked for."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Final
+
+from ..job import Job
+
+HELP: Final[dict[str, str]] = {}
+"""Of each job, said here so that a list of them loads none."""
+
+
+def find_job(name: str) -> Job[Any]:
+    """Raises KeyError."""
+    if name not in HELP:
+        raise KeyError(name)
+    job: Job[Any] = importlib.import_module(f".{name}", __package__).JOB
+    return job

@@ -1,0 +1,65 @@
+"""The Spark session of a job."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..connector.artefacts import Artefact
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def local_session(
+    name: str,
+    *,
+    master: str,
+    artefacts: Sequence[Artefact],
+    jars: Sequence[Path],
+    java_home: str | None,
+    settings: Mapping[str, str],
+) -> SparkSession:
+    """A session whose JVM is a child of this process. Executors of `local[…]` are threads of that JVM; another master
+    finds its workers by itself, and gets the jars sent. `settings` win over all others."""
+    from pyspark.sql import SparkSession
+
+    # Without this, workers run whatever `python3` is first on the PATH.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    if java_home is not None:
+        os.environ["JAVA_HOME"] = java_home
+    builder = SparkSession.builder.appName(name).master(master)
+    for key, value in {**_defaults(artefacts), "spark.jars": ",".join(map(str, jars)), **settings}.items():
+        builder = builder.config(key, value)
+    return _quiet(builder.getOrCreate())
+
+
+def submitted_session(name: str, *, artefacts: Sequence[Artefact]) -> SparkSession:
+    """The session that spark-submit has set up: master, jars and resources are its own."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(name)
+    for key, value in _defaults(artefacts).items():
+        builder = builder.config(key, value)
+    return _quiet(builder.getOrCreate())
+
+
+def _defaults(artefacts: Sequence[Artefact]) -> dict[str, str]:
+    return {
+        # Event dates are UTC's on every machine.
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.showConsoleProgress": "false",
+        # The state of a stateful query that outgrows the heap lies in RocksDB.
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+        **{key: value for artefact in artefacts for key, value in artefact.settings},
+    }
+
+
+def _quiet(session: SparkSession) -> SparkSession:
+    session.sparkContext.setLogLevel("ERROR")
+    return session
