@@ -42,8 +42,9 @@ class Artefact:
 
     @property
     def file_pattern(self) -> str:
-        """The name of its jar without folder and version, of any repository's spelling."""
-        return f"*{self.coordinate.split(':')[1]}-[0-9]*.jar"
+        """The name of its jar; Ivy puts the group in front, Maven does not."""
+        _, name, version = self.coordinate.split(":")
+        return f"*{name}-{version}.jar"
 
 
 class UnsuitableSparkError(Exception):

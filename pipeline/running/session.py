@@ -32,7 +32,10 @@ def local_session(
     if java_home is not None:
         os.environ["JAVA_HOME"] = java_home
     builder = SparkSession.builder.appName(name).master(master)
-    for key, value in {**_defaults(artefacts), "spark.jars": ",".join(map(str, jars)), **settings}.items():
+    # Threads of one JVM have nothing to say to other machines.
+    address = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    here = address if master.startswith("local") else {}
+    for key, value in {**_defaults(artefacts), **here, "spark.jars": ",".join(map(str, jars)), **settings}.items():
         builder = builder.config(key, value)
     return _quiet(builder.getOrCreate())
 

@@ -45,7 +45,7 @@ def spark(spark_jars: tuple[Path, ...]) -> Iterator[SparkSession]:
         artefacts=(),
         jars=spark_jars,
         java_home=java_home(),
-        settings={"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"},
+        settings={"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"},
     )
     yield session
     session.stop()

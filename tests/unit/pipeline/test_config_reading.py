@@ -1,0 +1,75 @@
+"""A job's config from TOML and assignments."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from penstock.pipeline.config import JobConfig
+from penstock.pipeline.config_reading import ConfigError, read_config
+
+_ENOUGH: Final[dict[str, Any]] = {"bootstrap": "127.0.0.1:9092", "checkpoint": "/checkpoints"}
+
+
+class _Config(JobConfig, frozen=True, kw_only=True):
+    path: str = ""
+    size: int = 1
+
+
+def _read(text: str = "", **assignments: str) -> _Config:
+    return read_config(
+        _Config,
+        text=text,
+        assignments={**_ENOUGH, **{name.replace("__", "."): one for name, one in assignments.items()}},
+    )
+
+
+def test_assignments_win_over_the_file() -> None:
+    assert _read("size = 2\npath = 'a'", size="3") == _Config(**_ENOUGH, size=3, path="a")
+
+
+def test_topics_of_an_assignment_are_separated_by_commas() -> None:
+    assert _read(topics="a, b").topics == ("a", "b")
+    assert _read("topics = ['a', 'b']").topics == ("a", "b")
+
+
+def test_properties_of_clients_keep_their_dots() -> None:
+    config = _read(
+        "[kafka]\nsecurity.protocol = 'SSL'\nrequest.timeout.ms = 5\n'a.b' = true", kafka__ssl__truststore__type="PEM"
+    )
+    assert config.kafka == {
+        "security.protocol": "SSL",
+        "request.timeout.ms": "5",
+        "a.b": "true",
+        "ssl.truststore.type": "PEM",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "assignments", "message"),
+    [
+        ("size = 'x'", {}, "`size`: expected `int`, got `str`."),
+        ("sise = 1", {}, "no option 'sise'. Did you mean 'size'"),
+        ("size = ", {}, "is not TOML"),
+        ("topics = ['a']\ntopic_pattern = 'b'", {}, "not both"),
+        ("", {"max_offsets_per_trigger": "0"}, "at least 1"),
+        ("", {"trigger_interval_ms": "-1"}, "at least 0"),
+        ("", {"isolation_level": "none"}, "read_committed or read_uncommitted"),
+    ],
+)
+def test_what_cannot_be_used_is_a_sentence(text: str, assignments: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        _read(text, **assignments)
+    assert message in str(caught.value)
+
+
+def test_what_is_required_is_named() -> None:
+    with pytest.raises(ConfigError, match="bootstrap"):
+        read_config(_Config, text="", assignments={})
+
+
+def test_properties_of_clients_are_not_shown() -> None:
+    config = _read("[kafka]\nsasl.jaas.config = 'secret'", source_kafka__ssl__key__password="secret", topics="a")
+    assert "secret" not in repr(config)
+    assert "topics=('a',)" in repr(config)
