@@ -1,0 +1,44 @@
+"""What `foreachBatch` does with a batch: drop what the table has, reject bad records, write the rest in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from .batch import Table, kept, unseen, writer_of
+
+
+class TableSink:
+    """Called with each batch of one query. The table is opened by the first, which finishes what a crash left.
+
+    `reject` is given the rows for which `is_good` is not true, before the commit: it is done again when the process
+    ends between the two, so rejected rows are delivered at least once and rows of the table once. Columns that are
+    `not_stored` are for `reject` only.
+    """
+
+    def __init__(
+        self,
+        open_table: Callable[[SparkSession], Table],
+        *,
+        is_good: Column,
+        reject: Callable[[DataFrame], None],
+        not_stored: tuple[str, ...] = (),
+    ) -> None:
+        self._open_table = open_table
+        self._is_good = is_good
+        self._reject = reject
+        self._not_stored = not_stored
+        self._table: Table | None = None
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        if self._table is None:
+            self._table = self._open_table(frame.sparkSession)
+        table = self._table
+        with kept(frame) as rows:
+            batch = unseen(rows, table.positions, self._is_good, writer=writer_of(frame, batch_id))
+            if batch.rejected_count:
+                self._reject(batch.rejected)
+            if batch.source_count:
+                table.write(replace(batch, frame=batch.frame.drop(*self._not_stored)))
