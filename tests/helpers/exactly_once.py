@@ -60,20 +60,20 @@ HANG_S: Final = 20.0
 
 
 @contextmanager
-def three_nodes(folder: Path) -> Iterator[Cluster]:
-    """Running."""
-    with _cluster(folder) as cluster:
+def three_nodes(folder: Path, properties: Mapping[str, str] | None = None) -> Iterator[Cluster]:
+    """Running. `properties` are told to brokers beside `PROPERTIES`."""
+    with _cluster(folder, {**PROPERTIES, **(properties or {})}) as cluster:
         yield cluster
 
 
-def _cluster(folder: Path) -> LocalCluster | KafkaCluster:
+def _cluster(folder: Path, properties: Mapping[str, str]) -> LocalCluster | KafkaCluster:
     if os.environ.get("PENSTOCK_TEST_BROKER") != "apache-kafka":
-        return LocalCluster(folder, node_count=NODES, properties=PROPERTIES)
+        return LocalCluster(folder, node_count=NODES, properties=properties)
     try:
         jars = install()
     except JarsUnavailableError as missing:
         unavailable(str(missing))
-    return KafkaCluster(jars, folder, node_count=NODES, properties=PROPERTIES, heap_mib=400)
+    return KafkaCluster(jars, folder, node_count=NODES, properties=properties, heap_mib=400)
 
 
 class Application(Protocol):
