@@ -26,6 +26,7 @@ from .workloads.memory import memory
 from .workloads.offset_commits import PARTITIONS as COMMITTED_PARTITIONS
 from .workloads.offset_commits import offset_commits
 from .workloads.partitions import partitions
+from .workloads.pipeline_job import pipeline_job
 from .workloads.prepared import prepared
 from .workloads.quorum_commits import quorum_commits
 from .workloads.quorum_failover import quorum_failover
@@ -276,6 +277,10 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
             for is_tls in (False, True)
             for mechanism in ("PLAIN", SCRAM)
         ),
+        *(
+            _pipeline("lake", count, records // part)
+            for count, records in ((10, 400_000), (100, 400_000), (1000, 400_000))
+        ),
         *(_replicated_partitions(count) for count in (200, 500, 1000, 2000)),
         _failover("defaults", "at their defaults", DEFAULTS, 20 // part),
         _failover("quick", "with quick timeouts", QUICK_TIMEOUTS, 20 // part),
@@ -377,6 +382,15 @@ def _tls(name: str, size: str, size_bytes: int, records: int, *, warm_up_records
         title=f"{size}, 1 partition, with TLS and without",
         run=lambda target: tls(target, size_bytes=size_bytes, records=records, warm_up_records=warm_up_records),
         needs_node=True,
+        is_particular=True,
+    )
+
+
+def _pipeline(job: str, partitions: int, records: int) -> Cell:
+    return Cell(
+        name=f"pipeline/{job}/{partitions}",
+        title=f"the job {job} on Spark, 1 KiB, {partitions:,} partitions",
+        run=lambda target: pipeline_job(target, job=job, partitions=partitions, records=records),
         is_particular=True,
     )
 

@@ -237,6 +237,10 @@ MEASURES: Final[Sequence[Measure]] = (
     Measure(name="connects_per_s", title="connections that proved themselves", unit="1/s", is_more_better=True),
     Measure(name="connect_broker_cpu_ms", title="broker CPU of each", unit="ms"),
     Measure(name="connect_client_cpu_ms", title="client CPU of each", unit="ms", is_compared=False),
+    Measure(name="job_mb_per_s", title="moved by the job", unit="MB/s", is_more_better=True),
+    Measure(name="job_batch_ms", title="a batch", unit="ms"),
+    Measure(name="job_broker_cpu_s_per_gb", title="broker CPU", unit="s/GB"),
+    Measure(name="job_spark_cpu_s_per_gb", title="Spark's CPU", unit="s/GB", is_compared=False),
     Measure(name="loaded_mib", title="resident memory, loaded", unit="MiB"),
 )
 """What tables show, in this order; other values are kept in the results only."""
@@ -265,6 +269,8 @@ GOALS: Final[Sequence[Goal]] = (
         for verb in ("produce", "fetch")
     ),
     *(Goal(cells="tls/*", measure=f"tls_{verb}_broker_cpu_s_per_gb", at_most=1.0) for verb in ("produce", "consume")),
+    Goal(cells="pipeline/*", measure="job_mb_per_s", at_least=1.0),
+    Goal(cells="pipeline/*", measure="job_broker_cpu_s_per_gb", at_most=1.0),
     Goal(cells="sasl/*", measure="connects_per_s", at_least=1.0),
     Goal(cells="sasl/*", measure="connect_broker_cpu_ms", at_most=1.0),
     *(Goal(cells=cells.format("1KiB"), measure="produce_records_per_s", at_least=1.2) for cells in _STREAMS),

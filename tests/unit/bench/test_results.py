@@ -96,7 +96,15 @@ def test_every_goal_is_for_a_cell_and_a_measure_that_are_there() -> None:
     [
         (("tiny",), ["tiny/1", "tiny/5", "tiny/50"]),
         (("tiny/5",), ["tiny/5"]),
-        (("*/1000",), [*(f"stream/{size}/default/1000" for size in ("1KiB", "100B")), "topic/1000", "partitions/1000"]),
+        (
+            ("*/1000",),
+            [
+                *(f"stream/{size}/default/1000" for size in ("1KiB", "100B")),
+                "topic/1000",
+                "partitions/1000",
+                "pipeline/lake/1000",
+            ],
+        ),
         (("partitions",), ["partitions/1000"]),
         (("partitions/10000",), ["partitions/10000"]),
         (("crowd/*0",), ["crowd/0", "crowd/50"]),
