@@ -89,6 +89,7 @@ def run(
         return
     with _sentences():
         config = config_of(job, file, _given(assignments, bootstrap, checkpoint, available_now=available_now))
+        from .progress.progress import Progress, progress_config
         from .running.runner import run as run_job
         from .running.runner import stop_on_signals
         from .running.session import local_session
@@ -107,7 +108,9 @@ def run(
             if stop:
                 later.set()
             try:
-                status = run_job(spark, job, config, stop=later, stop_timeout_s=stop_timeout, say=_say)
+                with Progress(progress_config(job, config)) as progress:
+                    progress.attach(spark)
+                    status = run_job(spark, job, config, stop=later, stop_timeout_s=stop_timeout, say=progress.say)
             finally:
                 spark.stop()
     raise SystemExit(status)
@@ -221,10 +224,6 @@ def _spark_version() -> str:
     version: str = pyspark.__version__
     check_spark_version(version)
     return version
-
-
-def _say(line: str) -> None:
-    click.echo(line, err=True)
 
 
 @contextmanager

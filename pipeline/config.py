@@ -46,7 +46,9 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     progress_group: str = ""
     """A consumer group whose committed offsets follow the job, for tools that show lag."""
     metrics_port: int = 0
-    """Where Prometheus finds the job's metrics on this machine; 0: nowhere."""
+    """Where Prometheus finds the job's metrics on the driver's machine; 0: nowhere."""
+    metrics_host: str = "127.0.0.1"
+    """The address that `metrics_port` is open at; 0.0.0.0 where Prometheus runs on another machine."""
 
     def __post_init__(self) -> None:
         if bool(self.topics) and bool(self.topic_pattern):

@@ -13,6 +13,7 @@ def main(arguments: list[str]) -> int:
     from penstock.pipeline.connector.artefacts import artefacts
     from penstock.pipeline.job import JobError, instance_name
     from penstock.pipeline.jobs.catalogue import HELP, find_job
+    from penstock.pipeline.progress.progress import Progress, progress_config
     from penstock.pipeline.running.runner import run, stop_on_signals
     from penstock.pipeline.running.session import submitted_session
 
@@ -35,8 +36,9 @@ def main(arguments: list[str]) -> int:
             f"penstock-{instance_name(job, config)}", artefacts=artefacts(job.artefacts(config), spark_version)
         )
         try:
-            with stop_on_signals() as stop:
-                return run(spark, job, config, stop=stop, stop_timeout_s=options.stop_timeout, say=_say)
+            with stop_on_signals() as stop, Progress(progress_config(job, config)) as progress:
+                progress.attach(spark)
+                return run(spark, job, config, stop=stop, stop_timeout_s=options.stop_timeout, say=progress.say)
         finally:
             spark.stop()
     except (ConfigError, JobError) as error:
@@ -48,10 +50,6 @@ def _read(path: str) -> str:
     """The file, or what `--files` has laid beside the driver."""
     here = Path(path)
     return (here if here.exists() else Path(here.name)).read_text(encoding="utf-8")
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
 
 
 if __name__ == "__main__":

@@ -21,12 +21,14 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dashboard:
-    """`variables` are more labels to choose from: a name, and the metric that has it."""
+    """`variables` are more labels to choose from: a name, and the metric that has it. Without `has_nodes` they are all
+    that there are to choose from."""
 
     name: str
     title: str
     rows: Sequence[tuple[str, Sequence[Panel]]]
     variables: Sequence[tuple[str, str]] = field(default_factory=tuple)
+    has_nodes: bool = True
 
 
 def stat(

@@ -60,14 +60,18 @@ def _dashboard(dashboard: Dashboard) -> dict[str, Any]:
             }
         ],
         "templating": {"list": _variables(dashboard)},
-        "annotations": {"list": [_elections()]},
+        "annotations": {"list": [_elections()] if dashboard.has_nodes else []},
         "panels": panels,
     }
 
 
 def _variables(dashboard: Dashboard) -> list[dict[str, Any]]:
-    chosen = [
-        {"name": "datasource", "label": "Source", "type": "datasource", "query": "prometheus", "current": {}},
+    chosen: list[dict[str, Any]] = [
+        {"name": "datasource", "label": "Source", "type": "datasource", "query": "prometheus", "current": {}}
+    ]
+    if not dashboard.has_nodes:
+        return chosen + [_variable(name, f"label_values({metric}, {name})") for name, metric in dashboard.variables]
+    chosen += [
         _variable("cluster", 'label_values(up{job="penstock"}, cluster)'),
         _variable("instance", 'label_values(up{job="penstock",cluster=~"$cluster"}, instance)'),
     ]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.broker.metrics.rules.catalog import catalog
+from penstock.pipeline.progress import pipeline_metrics
 
 ROOT = Path(__file__).resolve().parents[3]
 ALERTS = ROOT / "deploy/prometheus/alerts.yml"
@@ -20,6 +21,7 @@ _OF_THE_CLIENT = re.compile(r"process_|python_")
 
 def _known() -> set[str]:
     names = {metric.name for metrics in catalog().values() for metric in metrics}
+    names |= {metric.name for metric in pipeline_metrics.METRICS}
     return names | {f"{name}{suffix}" for name in names for suffix in ("_count", "_sum")}
 
 
