@@ -71,8 +71,8 @@ class PipelineProcess:
 def pipeline_process(
     job: str, *, bootstrap: str, folder: Path, settings: Sequence[str] = (), options: Sequence[str] = (), name: str = ""
 ) -> Iterator[PipelineProcess]:
-    """`job` with its checkpoint below `folder`, on two threads; `settings` are `key=value`, `options` those of the command.
-    It is killed at the end if it still runs."""
+    """`job` with its checkpoint below `folder`, on two threads; `settings` are `key=value`, `options` those of the
+    command. It is killed at the end if it still runs."""
     checkpoint = folder / "checkpoints"
     own = (*settings, *((f"name={name}",) if name else ()))
     arguments = (
