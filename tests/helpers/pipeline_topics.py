@@ -11,6 +11,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 _TIMEOUT_S: Final = 60.0
 _AT_ONCE: Final = 5_000
+_PATIENCE_S: Final = 0.1
+"""A call for records waits that long for all that it may return: at the end of a topic they are fewer."""
 KEPT: Final = {"retention.ms": "-1"}
 """Records of tests carry times long past, which the default retention would delete under the test."""
 
@@ -115,7 +117,7 @@ def drain(bootstrap: str, topic: str, *, count: int | None = None, **properties:
         ended: set[int] = set()
         found: list[Message] = []
         while len(ended) < len(partitions):
-            for message in consumer.consume(_AT_ONCE, timeout=_TIMEOUT_S):
+            for message in consumer.consume(_AT_ONCE, timeout=_PATIENCE_S):
                 error = message.error()
                 if error is None:
                     found.append(message)
