@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -73,9 +73,13 @@ def run(
             for one in queries:
                 finish_batch(one, timeout_s=stop_timeout_s)
         _raise_failures(queries)
+    except (Py4JError, OSError) as error:
+        raise JobError(f"Spark's Java process does not answer any more: {_first_lines(str(error))}") from error
     finally:
         for one in queries:
-            one.stop()
+            # Without its process there is nothing to stop.
+            with suppress(Py4JError, OSError):
+                one.stop()
     if stop or job.conclude is None:
         return 0
     return job.conclude(spark, config)

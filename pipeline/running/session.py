@@ -6,12 +6,14 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..connector.artefacts import Artefact
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 
 
 def local_session(
@@ -35,7 +37,14 @@ def local_session(
     # Threads of one JVM have nothing to say to other machines.
     address = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     here = address if master.startswith("local") else {}
-    for key, value in {**_defaults(artefacts), **here, "spark.jars": ",".join(map(str, jars)), **settings}.items():
+    logging = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"}
+    for key, value in {
+        **_defaults(artefacts),
+        **here,
+        **logging,
+        "spark.jars": ",".join(map(str, jars)),
+        **settings,
+    }.items():
         builder = builder.config(key, value)
     return _quiet(builder.getOrCreate())
 
