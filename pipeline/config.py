@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 
 class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One run of one job. `config_reading.read_config` makes it from a file and from assignments.
 
-    Properties of clients may be secrets, so they are left out of `repr`.
+    Properties of clients and registries may be secrets, so they are left out of `repr`.
     """
 
     bootstrap: str
@@ -43,6 +41,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """For the cluster that is written; these win over `kafka`."""
     dead_letter_topic: str = ""
     """Where records that cannot be used go, in the cluster that is written."""
+    on_bad_record: str = "stop"
+    """What a record does that cannot be used, without a dead-letter topic: stop ends the job, skip counts it."""
     progress_group: str = ""
     """A consumer group whose committed offsets follow the job, for tools that show lag."""
     metrics_port: int = 0
@@ -57,6 +57,8 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             raise ValueError(f"`max_offsets_per_trigger` is at least 1, not {self.max_offsets_per_trigger}")
         if self.trigger_interval_ms < 0:
             raise ValueError(f"`trigger_interval_ms` is at least 0, not {self.trigger_interval_ms}")
+        if self.on_bad_record not in ("stop", "skip"):
+            raise ValueError(f"`on_bad_record` is stop or skip, not {self.on_bad_record!r}")
         if self.isolation_level not in ("read_committed", "read_uncommitted"):
             raise ValueError(f"`isolation_level` is read_committed or read_uncommitted, not {self.isolation_level!r}")
 
@@ -64,10 +66,6 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         shown = {
             field: value
             for field in self.__struct_fields__
-            if (value := getattr(self, field)) and not _is_properties(field, value)
+            if (value := getattr(self, field)) and not isinstance(value, dict)
         }
         return f"{type(self).__name__}({', '.join(f'{field}={value!r}' for field, value in shown.items())})"
-
-
-def _is_properties(field: str, value: Any) -> bool:
-    return isinstance(value, dict) and (field == "kafka" or field.endswith("_kafka"))

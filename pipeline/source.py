@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, TypeVar
 
 from .config import JobConfig
@@ -33,6 +34,21 @@ def read_topics(spark: SparkSession, config: JobConfig, *, bootstrap: str = "") 
         **_subscription(config),
     }
     return spark.readStream.format("kafka").options(**options).load()
+
+
+def read_offsets(spark: SparkSession, config: JobConfig, starts: str, ends: str) -> DataFrame:
+    """Records between offsets, as a batch; the offsets are JSON as Spark's options have it, of the same partitions."""
+    partitions = {topic: [int(one) for one in offsets] for topic, offsets in json.loads(ends).items()}
+    options = {
+        **spark_options(config, SOURCE),
+        "kafka.isolation.level": config.isolation_level,
+        "assign": json.dumps(partitions),
+        "startingOffsets": starts,
+        "endingOffsets": ends,
+        "failOnDataLoss": str(config.fail_on_data_loss).lower(),
+        "includeHeaders": "true",
+    }
+    return spark.read.format("kafka").options(**options).load()
 
 
 def sink_options(config: JobConfig) -> dict[str, str]:

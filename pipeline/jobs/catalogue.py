@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from ..job import Job
 
-HELP: Final[dict[str, str]] = {}
+HELP: Final[dict[str, str]] = {
+    "windows": "Counts and aggregates by event time, with a watermark and late records, to a topic.",
+}
 """Of each job, said here so that a list of them loads none."""
 
 
