@@ -22,16 +22,15 @@ class ConfigError(Exception):
 def read_config(config_type: type[C], *, text: str, assignments: Mapping[str, str], where: str = "the config") -> C:
     """`text` is TOML, with one field a key; `assignments`, which win, have dotted names: `kafka.security.protocol`.
 
-    A field that maps names to texts takes tables within, whose names are joined by dots. Raises ConfigError.
+    A field that maps names to texts takes tables within, whose names are joined by dots; a field with fields of its own
+    is a table of them, `table.location`. Raises ConfigError.
     """
     try:
         values: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{where} is not TOML: {error}.") from error
     hints = get_type_hints(config_type)
-    for name, value in values.items():
-        if get_origin(hints.get(name)) is dict and isinstance(value, dict):
-            values[name] = dict(_flat(value))
+    _flatten(values, hints)
     for name, assigned in assignments.items():
         _assign(values, hints, name, assigned)
     for name in values:
@@ -43,6 +42,16 @@ def read_config(config_type: type[C], *, text: str, assignments: Mapping[str, st
         return msgspec.convert(values, type=config_type, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{where}: {_sentence(str(error))}") from error
+
+
+def _flatten(values: dict[str, Any], hints: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        if not isinstance(value, dict):
+            continue
+        if get_origin(hints.get(name)) is dict:
+            values[name] = dict(_flat(value))
+        elif _has_fields(hints.get(name)):
+            _flatten(value, get_type_hints(hints[name]))
 
 
 def _flat(table: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
@@ -61,12 +70,19 @@ def _text(value: Any) -> Any:
 
 def _assign(values: dict[str, Any], hints: Mapping[str, Any], name: str, assigned: str) -> None:
     field, dot, key = name.partition(".")
-    if dot and get_origin(hints.get(field)) is dict:
+    if dot and _has_fields(hints.get(field)):
+        within = values[field] = dict(values.get(field, {}))
+        _assign(within, get_type_hints(hints[field]), key, assigned)
+    elif dot and get_origin(hints.get(field)) is dict:
         values[field] = {**values.get(field, {}), key: assigned}
     elif get_origin(hints.get(name)) is tuple:
         values[name] = [part.strip() for part in assigned.split(",") if part.strip()]
     else:
         values[name] = assigned
+
+
+def _has_fields(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, msgspec.Struct)
 
 
 def _sentence(message: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from penstock.pipeline.config import JobConfig
@@ -73,3 +74,24 @@ def test_properties_of_clients_are_not_shown() -> None:
     config = _read("[kafka]\nsasl.jaas.config = 'secret'", source_kafka__ssl__key__password="secret", topics="a")
     assert "secret" not in repr(config)
     assert "topics=('a',)" in repr(config)
+
+
+class _Place(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    location: str
+    size_mb: int = 1
+    properties: dict[str, str] = {}
+
+
+class _PlacedConfig(JobConfig, frozen=True, kw_only=True):
+    place: _Place
+
+
+def test_fields_within_a_field_are_named_with_a_dot() -> None:
+    config = read_config(
+        _PlacedConfig,
+        text="[place]\nlocation = 'a'\nsize_mb = 2\nproperties.a.b = 1",
+        assignments={**_ENOUGH, "place.size_mb": "3", "place.properties.c.d": "x"},
+    )
+    assert config.place == _Place(location="a", size_mb=3, properties={"a.b": "1", "c.d": "x"})
+    with pytest.raises(ConfigError, match="locaton"):
+        read_config(_PlacedConfig, text="", assignments={**_ENOUGH, "place.locaton": "a"})
