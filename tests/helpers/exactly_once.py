@@ -131,6 +131,10 @@ class ProcessApplication:
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    def log_tail(self) -> str:
+        """What this life has said at last."""
+        return (self.folder / f"application-{self.lives}.log").read_text()[-3000:]
+
     def kill(self) -> None:
         assert self._process is not None, "it was started"
         self._process.kill()
