@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,5 +60,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
 
 
 @pytest.fixture
-def bootstrap(cluster: LocalCluster) -> str:
+def bootstrap(request: pytest.FixtureRequest) -> str:
+    """`PENSTOCK_TEST_BOOTSTRAP=host:port` runs the tests against that cluster instead, three nodes of Apache Kafka for
+    instance: that is how the tests themselves are tried."""
+    given = os.environ.get("PENSTOCK_TEST_BOOTSTRAP")
+    if given:
+        return given
+    cluster: LocalCluster = request.getfixturevalue("cluster")
     return cluster.bootstrap
