@@ -1,6 +1,6 @@
 """Activity tracking: what visitors of several sites do, one topic for each kind of event, each user's events in order.
 
-    python activity_tracking.py track SITE < events     lines such as {"kind": "views", "user": "ada", "page": "/"}
+    python activity_tracking.py track SITE < events     lines such as {"kind": "views", "user": "ada", "page": "/", …}
     python activity_tracking.py count KIND              how often each page has an event of this kind
     python activity_tracking.py of-user KIND USER       what one user did, in order
 
@@ -43,8 +43,8 @@ def track(bootstrap: str, site: str, lines: Iterable[str]) -> int:
     count = 0
     for line in lines:
         event = json.loads(line)
-        value = json.dumps({"page": event["page"], "site": site})
-        producer.produce(topic_of(event["kind"]), value, event["user"], on_delivery=delivered)
+        kind, user = event.pop("kind"), event.pop("user")
+        producer.produce(topic_of(kind), json.dumps({**event, "site": site}), user, on_delivery=delivered)
         producer.poll(0)
         count += 1
     producer.flush()

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Final
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "use-cases.md"
-SESSION_TIMEOUT_S: Final = 150.0
+# Needs Spark; tests/pipeline follows it.
+STREAM_PROCESSING: Final = "Stream processing"
+SESSION_TIMEOUT_S: Final = 300.0
 _FENCED: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

@@ -24,6 +24,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from exactly_once import PROPERTIES, ProcessApplication
 from mirrored_source import read_topic
 from replicated_cluster import DEADLINE_S, draw_generator, say
+from use_cases_page import STREAM_PROCESSING
 from waiting import wait_for
 
 from penstock.chaos.workloads.committed_reader import CommittedReader
@@ -72,7 +73,7 @@ def create(admin: AdminClient, *names: str, policy: str = "delete") -> None:
         future.result(DEADLINE_S)
 
 
-@pytest.mark.parametrize("heading", use_cases_page.sessions())
+@pytest.mark.parametrize("heading", [one for one in use_cases_page.sessions() if one != STREAM_PROCESSING])
 def test_reader_of_the_page_sees_what_it_says(heading: str, bootstrap: str, topics: AdminClient, folder: Path) -> None:
     variables = use_cases_page.environment(bootstrap, folder / "bin")
     use_cases_page.follow(use_cases_page.sessions()[heading], folder, variables)
