@@ -8,6 +8,8 @@ from typing import Any, Final
 from ..job import Job
 
 HELP: Final[dict[str, str]] = {
+    "lake": "Topics into a table of Parquet, Delta or Iceberg, each record exactly once.",
+    "cdc": "A compacted topic of changes into a table with the last row of each key; deletes are honoured.",
     "windows": "Counts and aggregates by event time, with a watermark and late records, to a topic.",
 }
 """Of each job, said here so that a list of them loads none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=JobConfig)
 
 _POLL_S: Final = 0.2
+_OF_PYTHON: Final = "raised by the Python Proxy"
+# A line of a traceback that names the class of an exception, and what it says.
+_RAISED: Final = re.compile(r"^[a-z_][\w.]*\.\w*(?:Error|Exception): (.*)$", re.MULTILINE)
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -135,6 +139,10 @@ def _raise_failures(queries: list[StreamingQuery]) -> None:
 
 
 def _first_lines(message: str) -> str:
-    """Spark puts the plan and the Java stack behind the sentence that matters."""
+    """Spark puts the plan and the Java stack behind the sentence that matters, and Python's traceback, of what a batch
+    does here, before it."""
+    if _OF_PYTHON in message:
+        raised = _RAISED.findall(message)
+        message = raised[-1] if raised else message
     lines = [line for line in message.splitlines() if line.strip()]
     return " ".join(lines[:3])[:2000]

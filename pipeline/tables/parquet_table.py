@@ -35,6 +35,8 @@ HIDDEN_FOLDER: Final = "_penstock"
 MANIFESTS: Final = f"{HIDDEN_FOLDER}/manifests"
 STAGED: Final = f"{HIDDEN_FOLDER}/staged"
 READ_ATTEMPTS: Final = 5
+# Spark's name of the error.
+PATH_NOT_FOUND: Final = "PATH_NOT_FOUND"
 
 
 class ConcurrentWriteError(Exception):
@@ -99,8 +101,13 @@ class ParquetTable:
         return replaced
 
     def read(self, paths: tuple[str, ...]) -> DataFrame:
-        """Some of the files of the table, with its partition columns."""
-        return read_files(self._spark, self._folder, self._state, paths)
+        """Some files of the table, with its partition columns. Raises ConcurrentWriteError when they are gone."""
+        try:
+            return read_files(self._spark, self._folder, self._state, paths)
+        except AnalysisException as error:
+            if error.getCondition() != PATH_NOT_FOUND:
+                raise
+            raise self._overtaken(self._state.version + 1) from error
 
     def _check(self) -> None:
         state = self._state
@@ -149,14 +156,17 @@ class ParquetTable:
         manifest = rules.with_files_where_due(self._state, manifest)
         path = f"{MANIFESTS}/{manifest.name}"
         if not self._folder.create(path, rules.encoded(manifest), token=token):
-            raise ConcurrentWriteError(
-                f"another writer has made version {manifest.version} of the table {self._folder.uri}: one query at a"
-                " time may write to a table; this one ends, and goes on correctly when it is started again"
-            )
+            raise self._overtaken(manifest.version)
         self._state = rules.following(self._state, manifest)
         self._publish()
         self._folder.delete(STAGED)
         self._delete_old_manifests()
+
+    def _overtaken(self, version: int) -> ConcurrentWriteError:
+        return ConcurrentWriteError(
+            f"another writer has made version {version} of the table {self._folder.uri}: one query at a time may"
+            " write to a table; this one ends, and goes on correctly when it is started again"
+        )
 
     def _stage(self, frame: DataFrame, folder: str) -> tuple[AddedFile, ...]:
         """Writes the frame's rows to files that no reader sees."""
@@ -218,7 +228,7 @@ def read_table(spark: SparkSession, location: str) -> DataFrame:
             return read_files(spark, folder, state, tuple(state.files))
         except AnalysisException as error:
             # A commit was made and published since the manifests were read.
-            if error.getCondition() != "PATH_NOT_FOUND" or attempt == READ_ATTEMPTS:
+            if error.getCondition() != PATH_NOT_FOUND or attempt == READ_ATTEMPTS:
                 raise
     raise AssertionError("the last attempt returns or raises")
 

@@ -41,4 +41,8 @@ class TableSink:
             if batch.rejected_count:
                 self._reject(batch.rejected)
             if batch.source_count:
-                table.write(replace(batch, frame=batch.frame.drop(*self._not_stored)))
+                stored = batch.frame.drop(*self._not_stored)
+                # The rows are in memory: no more tasks write them than run at a time, and so no more files are made,
+                # however many partitions the source has.
+                writers = frame.sparkSession.sparkContext.defaultParallelism
+                table.write(replace(batch, frame=stored.coalesce(writers)))

@@ -28,16 +28,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark_jars() -> tuple[Path, ...]:
-    """The connector's jars, fetched once."""
+    """The jars of the connector and of the formats of tables, fetched once."""
     pyspark = pytest.importorskip("pyspark")
     try:
-        return resolve(artefacts((), pyspark.__version__), repository=None, java_home=java_home())
+        return resolve(artefacts(("delta", "iceberg"), pyspark.__version__), repository=None, java_home=java_home())
     except (JarsMissingError, JavaMissingError) as error:
         unavailable(str(error))
 
 
 @pytest.fixture(scope="session")
-def spark(spark_jars: tuple[Path, ...]) -> Iterator[SparkSession]:
+def spark(spark_jars: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from penstock.pipeline.running.session import local_session
 
     session = local_session(
@@ -46,10 +46,30 @@ def spark(spark_jars: tuple[Path, ...]) -> Iterator[SparkSession]:
         artefacts=(),
         jars=spark_jars,
         java_home=java_home(),
-        settings={"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"},
+        settings={
+            "spark.sql.shuffle.partitions": "2",
+            "spark.ui.enabled": "false",
+            **_table_formats(tmp_path_factory.mktemp("iceberg")),
+        },
     )
     yield session
     session.stop()
+
+
+def _table_formats(warehouse: Path) -> dict[str, str]:
+    """Delta for tables by path, and a catalog `lake` of Iceberg, in one session."""
+    return {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
+        "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.lake.type": "hadoop",
+        "spark.sql.catalog.lake.warehouse": str(warehouse),
+        # A batch has a session of its own, whose commits a cache of this one would not see.
+        "spark.sql.catalog.lake.cache-enabled": "false",
+        # Delta reads its log in that many tasks, 50 by default.
+        "spark.databricks.delta.snapshotPartitions": "2",
+    }
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,155 @@
+"""`lake` and `cdc` write each record once, whichever process is killed: driver and JVM, leader, coordinator.
+
+`PENSTOCK_TEST_KILLS` is how often the driver is killed (1; more in a soak), at points spread over the run; before each
+time a leader of the source and the coordinator of its transactions are, too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from confluent_kafka import Message
+from faulty_source import FaultySource
+from job_process import committed_batches, job_process
+from pipeline_topics import Sent, create_topics, drain
+from table_rows import judge, naive_places, spark_places
+
+from penstock.local.cluster import LocalCluster
+from penstock.pipeline.config_reading import read_config
+from penstock.pipeline.jobs.catalogue import find_job
+from penstock.pipeline.running.runner import StopRequest, run
+from penstock.pipeline.tables.parquet_table import load_state, read_table
+from penstock.pipeline.tables.table_folder import TableFolder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(7200)]
+
+KILLS: Final = int(os.environ.get("PENSTOCK_TEST_KILLS", "1"))
+PARTITIONS: Final = 4
+BATCH: Final = 250
+RECORDS_OF_A_WRITE: Final = 500
+KEYS: Final = 200
+
+
+@pytest.fixture(scope="module")
+def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """Its nodes are killed, so it is nothing for others."""
+    with LocalCluster(tmp_path_factory.mktemp("killed"), node_count=3) as running:
+        yield running
+
+
+@pytest.mark.parametrize("job", ["lake", "cdc"])
+def test_every_record_is_in_the_table_once(
+    job: str, own_cluster: LocalCluster, spark: SparkSession, tmp_path: Path
+) -> None:
+    topic = f"killed-{job}"
+    create_topics(own_cluster.bootstrap, topic, partition_count=PARTITIONS)
+    source = FaultySource(own_cluster, topic)
+    table = tmp_path / "table"
+    options = {
+        "bootstrap": own_cluster.bootstrap,
+        "topics": topic,
+        "max_offsets_per_trigger": str(BATCH),
+        # Java's admin client waits that long for a node that is gone before it asks who leads now.
+        "source_kafka.request.timeout.ms": "3000",
+        "table.location": str(table),
+        "value.format": "json",
+        "value.schema": "number BIGINT",
+    }
+    options |= {"table.compact_after_files": "6"} if job == "lake" else {"table.buckets": "4"}
+    written = 0
+    for life in range(KILLS):
+        with job_process(job, tmp_path, options, life=life) as process:
+            before = process.committed
+            source.write(records(written, job))
+            process.wait_committed(before + 1)
+            node = source.kill_leader(life % PARTITIONS)
+            source.write(records(written + 1, job))
+            process.wait_committed(before + 3)
+            source.restart(node)
+            # The transaction that is open when its coordinator dies is committed by the next one.
+            with source.writing(records(written + 2, job)):
+                node = source.kill_coordinator()
+            process.wait_committed(before + 5 + life % 3)
+            process.kill()
+            source.restart(node)
+            written += 3
+    source.write(records(written, job))
+    killed_at = committed_batches(tmp_path / "checkpoint", f"{job}-v1/main")
+
+    finish(spark, job, tmp_path / "checkpoint", options)
+
+    committed = drain(own_cluster.bootstrap, topic, count=(written + 1) * RECORDS_OF_A_WRITE)
+    assert source.aborted_count == len(committed)
+    assert committed_batches(tmp_path / "checkpoint", f"{job}-v1/main") > killed_at > 0
+    if job == "lake":
+        check_lake(spark, table, committed)
+    else:
+        check_cdc(spark, table, committed)
+    # A new checkpoint begins at the beginning, and adds nothing.
+    version = load_state(TableFolder(spark, str(table))).version
+    finish(spark, job, tmp_path / "another-checkpoint", options)
+    assert load_state(TableFolder(spark, str(table))).version == version
+
+
+def records(write: int, job: str) -> list[Sent]:
+    """A key's records are all over the run; for `cdc` one in six is a tombstone."""
+    numbers = range(write * RECORDS_OF_A_WRITE, (write + 1) * RECORDS_OF_A_WRITE)
+    return [
+        Sent(
+            key=f"key-{number * 7919 % KEYS}",
+            value=None if job == "cdc" and number % 6 == 0 else f'{{"number":{number}}}',
+            timestamp_ms=1_767_225_600_000 + number * 60_000,
+        )
+        for number in numbers
+    ]
+
+
+def finish(spark: SparkSession, job: str, checkpoint: Path, options: dict[str, str]) -> None:
+    """The next life, in this process, which reads what is there and ends."""
+    found = find_job(job)
+    told = {**options, "checkpoint": str(checkpoint), "available_now": "true", "max_offsets_per_trigger": "1000"}
+    config: Any = read_config(found.config_type, text="", assignments=told)
+    assert run(spark, found, config, stop=StopRequest(), stop_timeout_s=60) == 0
+
+
+def check_lake(spark: SparkSession, table: Path, committed: list[Message]) -> None:
+    expected = {place_of(message) for message in committed}
+    assert len(expected) == len(committed)
+    assert judge(naive_places(table), expected).is_exact
+    assert judge(spark_places(read_table(spark, str(table))), expected).is_exact
+    found = spark.read.parquet(str(table))
+    assert judge(spark_places(found), expected).is_exact
+    values = Counter((bytes(row.key), row.value.number) for row in found.collect())
+    assert values == Counter((message.key(), number_of(message)) for message in committed)
+    assert not judge(naive_places(table), {*expected, ("missing", 0, 0)}).is_exact
+
+
+def check_cdc(spark: SparkSession, table: Path, committed: list[Message]) -> None:
+    rows = {message.key(): number_of(message) for message in committed}
+    expected = {key: number for key, number in rows.items() if number is not None}
+    assert 0 < len(expected) < len(rows)
+    for frame in (read_table(spark, str(table)), spark.read.parquet(str(table))):
+        found = [(bytes(row.key), row.value.number) for row in frame.collect()]
+        assert len(found) == len(expected)
+        assert dict(found) == expected
+
+
+def place_of(message: Message) -> tuple[str, int, int]:
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    assert topic is not None
+    assert partition is not None
+    assert offset is not None
+    return topic, partition, offset
+
+
+def number_of(message: Message) -> int | None:
+    value = message.value()
+    return None if value is None else int(bytes(value)[len('{"number":') : -1])
