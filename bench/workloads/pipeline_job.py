@@ -85,7 +85,7 @@ def _started(
     settings: Sequence[str] = (
         f"topics={topic}",
         f"max_offsets_per_trigger={batch_records}",
-        *((f"path={folder / 'table'}",) if job == "lake" else ()),
+        *((f"table.location={folder / 'table'}",) if job == "lake" else ()),
     )
     return subprocess.Popen(
         [

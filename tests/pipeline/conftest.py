@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from missing_tools import unavailable
@@ -19,11 +19,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_TIMEOUT_S: Final = 900
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """py4j leaves sockets to the collector of garbage, whenever that comes."""
+    """py4j leaves sockets to the collector of garbage, whenever that comes. A job that is killed and started again
+    waits for a JVM each time, which on a busy machine is most of a minute."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(_TIMEOUT_S))
 
 
 @pytest.fixture(scope="session")
