@@ -9,6 +9,7 @@ import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -16,6 +17,7 @@ from typing import Any, Final, Self
 from replicated_cluster import DEADLINE_S
 from waiting import wait_for
 
+from penstock.client import clock
 from penstock.local.apache_kafka.jars import KafkaJars
 from penstock.local.local_node import HOST
 from penstock.local.ports import find_free
@@ -28,6 +30,11 @@ START_TIMEOUT_S: Final = 180.0
 ASK_TIMEOUT_S: Final = 30.0
 HEAP_MIB: Final = 300
 LOG_TAIL_LINES: Final = 40
+# A task of an exactly-once source begins by asking the worker that leads to fence the last one. It fails for good when
+# that worker has just been killed, and an operator starts it again.
+LEADER_UNREACHABLE: Final = "IO Error trying to forward REST request"
+# A restarted task has another state by then.
+RESTART_INTERVAL_S: Final = 5.0
 
 
 class ConnectProcess:
@@ -111,6 +118,7 @@ class ConnectWorker(ConnectProcess):
         connectors: Sequence[Path] = (),
     ) -> None:
         """`connectors` are files of properties, as a standalone worker takes them."""
+        self._restarted_s: dict[int, float] = {}
         self.address = f"http://{HOST}:{find_free(random.Random())}"
         common = {
             "listeners": self.address,
@@ -126,16 +134,29 @@ class ConnectWorker(ConnectProcess):
         wait_for(self._is_ready, lambda: f"the worker answers:\n{self.log_tail()}", timeout_s=START_TIMEOUT_S)
 
     def wait_running(self, connector: str, *, tasks: int, state: str = "RUNNING") -> None:
-        """Until the connector and so many tasks are in this state. AssertionError with the trace of a failed one."""
+        """Until the connector and so many tasks are in this state, failed ones restarted as `restart_failed` does."""
 
         def is_so() -> bool:
             self.check_running()
-            told = self.status(connector)
-            states = [part["state"] for part in told]
-            assert "FAILED" not in states, json.dumps(told, indent=1)
-            return states == [state] * (1 + tasks)
+            self.restart_failed(connector)
+            return [part["state"] for part in self.status(connector)] == [state] * (1 + tasks)
 
         wait_for(is_so, lambda: f"{connector} is {state}: {self.status(connector)}", timeout_s=START_TIMEOUT_S)
+
+    def restart_failed(self, connector: str) -> None:
+        """As an operator does for `LEADER_UNREACHABLE`. AssertionError for what has failed for another reason."""
+        for part in self.status(connector):
+            if part["state"] != "FAILED":
+                continue
+            is_of_task = "id" in part
+            assert is_of_task, json.dumps(part, indent=1)
+            assert LEADER_UNREACHABLE in part["trace"], json.dumps(part, indent=1)
+            if clock.monotonic_s() < self._restarted_s.get(part["id"], 0) + RESTART_INTERVAL_S:
+                continue
+            self._restarted_s[part["id"]] = clock.monotonic_s()
+            # It may be refused while the workers agree on who leads: once more later.
+            with suppress(RefusedError):
+                self.ask("POST", f"/connectors/{connector}/tasks/{part['id']}/restart")
 
     def status(self, connector: str) -> list[Mapping[str, Any]]:
         """Of the connector and its tasks; empty while no worker has said it."""

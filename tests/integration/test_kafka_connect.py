@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
-from connect_worker import DISTRIBUTED, STANDALONE, ConnectWorker, RefusedError, write_properties
+from connect_worker import DISTRIBUTED, STANDALONE, START_TIMEOUT_S, ConnectWorker, RefusedError, write_properties
 from exactly_once import create_topics, three_nodes
 from replicated_cluster import DEADLINE_S, draw_generator, say
 from waiting import wait_for
@@ -27,7 +27,7 @@ from penstock.chaos.workloads.numbered_records import read_all
 from penstock.client.client_log import SILENT_LOGGER
 from penstock.local.apache_kafka.jars import KafkaJars
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(7200)]
 
 KILLS: Final = int(os.environ.get("PENSTOCK_TEST_KILLS", "3"))
 # Committed by all tasks together, at least, between two kills.
@@ -156,9 +156,19 @@ def test_exactly_once_source_survives_killed_workers(
         second.wait_running(CONNECTOR, tasks=TASKS)
         _check_compacted(cluster_bootstrap)
 
-        def wait_progress() -> None:
+        def wait_progress(asked: ConnectWorker = first) -> None:
             goal = reader.count + generator.randrange(1, RECORDS_BETWEEN_KILLS)
-            wait_for(lambda: reader.count >= goal, lambda: f"records are committed:\n{workers[0].log_tail()}")
+
+            def is_reached() -> bool:
+                asked.restart_failed(CONNECTOR)
+                return reader.count >= goal
+
+            wait_for(
+                is_reached,
+                lambda: f"records are committed:\n{workers[0].log_tail()}\n{workers[1].log_tail()}",
+                timeout_s=START_TIMEOUT_S,
+                interval_s=0.1,
+            )
 
         for _ in range(KILLS):
             wait_progress()
@@ -167,7 +177,7 @@ def test_exactly_once_source_survives_killed_workers(
             other = next(worker for worker in workers if worker is not killed)
             # It comes back at once, or when the other has done without it.
             if generator.random() < 0.5:
-                wait_progress()
+                wait_progress(other)
             killed.start()
             killed.wait_ready()
             other.wait_running(CONNECTOR, tasks=TASKS)

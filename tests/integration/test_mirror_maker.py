@@ -24,7 +24,7 @@ from penstock.local.cluster import LocalCluster
 from penstock.local.local_node import HOST
 from penstock.local.ports import find_free
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(14400)]
 
 KILLS: Final = int(os.environ.get("PENSTOCK_TEST_KILLS", "1"))
 TARGET: Final = "aggregate"
@@ -86,7 +86,11 @@ def test_records_configs_partitions_and_group_offsets_are_mirrored(kafka_jars: K
                 for source in sources:
                     goals.append((source, source.count_at(target) + generator.randrange(1, RECORDS)))
                     source.write(RECORDS)
-                wait_for(lambda goals=goals: any(source.count_at(target) >= goal for source, goal in goals))  # type: ignore[misc]
+                wait_for(
+                    lambda goals=goals: any(source.count_at(target) >= goal for source, goal in goals),  # type: ignore[misc]
+                    lambda: f"some is mirrored:\n{maker.log_tail()}",
+                    timeout_s=START_TIMEOUT_S,
+                )
                 maker.kill()
                 in_the_middle += any(source.count_at(target) < source.count for source in sources)
                 maker.start()
