@@ -164,6 +164,9 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
             "run": _Subcommand(".pipeline.commands", "run", "Run a job until it ends or is stopped."),
             "submit": _Subcommand(".pipeline.commands", "submit", "Print the line that runs a job on a Spark cluster."),
             "jars": _Subcommand(".pipeline.commands", "jars", "Fetch the jars of Spark's Kafka connector."),
+            "move-group": _Subcommand(
+                ".pipeline.move_group_command", "move_group", "Commit a mirror's consumer groups in its sink."
+            ),
         },
     ),
     "bench": _Subcommand(".bench.command", "bench", "Measure a cluster, or Penstock and Apache Kafka side by side."),

@@ -8,8 +8,10 @@ from typing import Any, Final
 from ..job import Job
 
 HELP: Final[dict[str, str]] = {
-    "lake": "Topics into a table of Parquet, Delta or Iceberg, each record exactly once.",
+    "backfill": "Copy a bounded part of topics into others once more, repartitioned, exactly once.",
     "cdc": "A compacted topic of changes into a table with the last row of each key; deletes are honoured.",
+    "lake": "Topics into a table of Parquet, Delta or Iceberg, each record exactly once.",
+    "mirror": "Copy topics of one or several clusters into another exactly once, with their consumer groups.",
     "windows": "Counts and aggregates by event time, with a watermark and late records, to a topic.",
 }
 """Of each job, said here so that a list of them loads none."""

@@ -13,7 +13,7 @@ from typing import Final
 
 from waiting import wait_for
 
-_START_TIMEOUT_S: Final = 90.0
+_START_TIMEOUT_S: Final = 240.0
 _LAST_CHARACTERS: Final = 4000
 
 

@@ -1,0 +1,1 @@
+"""Copies each record of a partition exactly once: transactional writers, positions, the offset map of groups."""
