@@ -42,7 +42,7 @@ def main(count: int, workload: str, seed: int) -> None:
         header = Header(workload=workload)
         write_history(path, header, ())
         with path.open("a") as file:
-            file.writelines((_register_lines if workload == "register" else _lines)(count, Random(seed)))
+            file.writelines((register_lines if workload == "register" else queue_lines)(count, Random(seed)))
         began = clock.monotonic_s()
         history = open_history(path)
         verdict = judge(history, checkers_of(header))
@@ -61,7 +61,7 @@ def main(count: int, workload: str, seed: int) -> None:
     click.echo(json.dumps(figures))
 
 
-def _lines(count: int, random: Random) -> Iterator[str]:
+def queue_lines(count: int, random: Random) -> Iterator[str]:
     """Events of `count` operations. Processes take turns at random: the first half of them sends, the others poll."""
     ends = [0] * _PARTITIONS
     positions = [[0] * _PARTITIONS for _ in range(_GROUPS)]
@@ -92,7 +92,7 @@ def _lines(count: int, random: Random) -> Iterator[str]:
             yield f'{{"type":"invoke",{head}"f":"poll","value":[["poll"]]}}\n'
 
 
-def _register_lines(count: int, random: Random) -> Iterator[str]:
+def register_lines(count: int, random: Random) -> Iterator[str]:
     """Events of `count` operations, each of which takes effect at some moment between two events of its process."""
     values = [0] * _REGISTERS
     newest = 0

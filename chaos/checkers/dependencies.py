@@ -17,7 +17,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
@@ -36,6 +36,9 @@ ORDERS: Final = (0, PROCESS, PROCESS | REALTIME)
 # How many edges of a component are tried for the smallest cycle, and how many cycles of a search are kept.
 _TRIED: Final = 16
 _KEPT: Final = 16
+
+Span = tuple[int, int]
+"""From a position to another, both inside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,28 +94,31 @@ class Dependencies:
         orders: Sequence[int] = ORDERS,
         searched_max: int | None = None,
         parts_max: int | None = None,
+        spans: Sequence[Span] | None = None,
     ) -> Search:
         """Cycles of edges of these kinds, and of those of each of `orders`, one after the other. What backward
         edges cover falls into parts; of one with more than `searched_max` operations pieces of that size are searched,
-        and of all parts and pieces `parts_max`."""
-        parts, is_whole = self._parts(kinds, searched_max, parts_max)
+        and of all parts and pieces `parts_max`. `spans` says what they cover where not all edges are here."""
+        parts, is_whole = self._parts(self.spans(kinds) if spans is None else spans, searched_max, parts_max)
         search = Search(searched=sum(map(len, parts)), is_whole=is_whole)
         for operations, edges in zip(parts, self._edges_within(parts, kinds), strict=True):
             _search(self, operations, edges, kinds, orders, search)
         return search
 
+    def spans(self, kinds: int) -> Sequence[Span]:
+        """What backward edges of these kinds cover."""
+        position = self.position
+        return merged_spans(
+            (position[target], position[source])
+            for source, target, kind in zip(self.sources, self.targets, self.kinds, strict=True)
+            if kind & kinds and position[target] < position[source]
+        )
+
     def _parts(
-        self, kinds: int, searched_max: int | None, parts_max: int | None
+        self, spans: Sequence[Span], searched_max: int | None, parts_max: int | None
     ) -> tuple[list[list[int]], bool]:  # fmt: skip
         """Operations that may be in a cycle, part by part, and whether these are all."""
         position = self.position
-        spans = _merged(
-            sorted(
-                (position[target], position[source])
-                for source, target, kind in zip(self.sources, self.targets, self.kinds, strict=True)
-                if kind & kinds and position[target] < position[source]
-            )
-        )
         starts = [start for start, _ in spans]
         covered: list[list[int]] = [[] for _ in spans]
         for operation, at in enumerate(position if spans else ()):
@@ -170,7 +176,7 @@ def _search(
                 graph[source][target] = graph[source].get(target, 0) | kind
     found: set[frozenset[int]] = set()
     for component in strong_components(graph, lambda _: True):
-        part = {one: {to: kind for to, kind in graph[one].items() if to in component} for one in component}
+        part = {one: {to: kind for to, kind in graph[one].items() if to in component} for one in sorted(component)}
         for order in orders:
             for required, others in ((WW, WW), (WR, WW | WR), (RW, WW | WR), (RW, WW | WR | RW)):
                 path = others & kinds | order
@@ -185,7 +191,8 @@ def _search_component(
     for component in strong_components(graph, (path | required).__and__):
         best: Cycle | None = None
         tried = 0
-        for source in component:
+        # Sorted, so that a search of the same operations by other numbers finds the same cycle.
+        for source in sorted(component):
             for target, kind in graph[source].items():
                 if not kind & required or target not in component:
                     continue
@@ -257,10 +264,10 @@ def _realtime_edges(dependencies: Dependencies, operations: list[int]) -> Iterat
             front.add(operation)
 
 
-def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Sorted spans, those that touch as one."""
-    merged: list[tuple[int, int]] = []
-    for start, end in spans:
+def merged_spans(spans: Iterable[Span]) -> list[Span]:
+    """Those that touch as one, in their order."""
+    merged: list[Span] = []
+    for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
             merged[-1] = merged[-1][0], max(merged[-1][1], end)
         else:

@@ -3,20 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
 
 import click
-
-if TYPE_CHECKING:
-    from ..checkers.finding import Finding, Verdict
-
-EXIT_CODES: Final = {"valid": 0, "anomalies": 3, "invalid-run": 4}
-"""1 and 2 are click's: what was asked for failed, or cannot be asked for."""
-_SENTENCES: Final = {
-    "valid": "valid: no anomaly that is not allowed",
-    "anomalies": "ANOMALIES",
-    "invalid-run": "INVALID RUN: it shows nothing",
-}
 
 
 @click.command()
@@ -42,6 +30,7 @@ def judge(history: Path, workload: str | None, edn: Path | None, is_json: bool) 
     from ...local.errors import ClusterError
     from ..checkers.catalogue import checkers_of
     from ..checkers.judge import judge as judge_history
+    from ..checkers.verdict_text import EXIT_CODES, told
     from ..histories.edn import write_edn
     from ..histories.history_file import open_history
     from ..histories.operation import History
@@ -62,30 +51,3 @@ def judge(history: Path, workload: str | None, edn: Path | None, is_json: bool) 
         raise click.ClickException(str(error)) from error
     click.echo(msgspec.json.encode(verdict).decode() if is_json else told(verdict))
     raise click.exceptions.Exit(EXIT_CODES[verdict.valid])
-
-
-def told(verdict: Verdict) -> str:
-    """The verdict for a person: itself first, then why, then what proves it."""
-    lines = [_SENTENCES[verdict.valid]]
-    lines += [f"  {note}" for note in verdict.notes]
-    for is_allowed in (False, True):
-        by_type: dict[str, list[Finding]] = {}
-        for finding in verdict.findings:
-            if finding.allowed == is_allowed:
-                by_type.setdefault(finding.type, []).append(finding)
-        for type_, findings in by_type.items():
-            count = verdict.count_of(type_, is_allowed=is_allowed)
-            first = findings[0]
-            reason = f", allowed: {first.why_allowed}" if is_allowed else ""
-            lines += [f"{type_} ({count}){reason}"]
-            lines += [f"  {_evidence(finding)}" for finding in findings[: 1 if is_allowed else 4]]
-    operations = verdict.statistics.get("operations", {})
-    for f, outcomes in operations.items():
-        lines.append(f"{f}: {', '.join(f'{count} {outcome}' for outcome, count in sorted(outcomes.items()))}")
-    return "\n".join(lines)
-
-
-def _evidence(finding: Finding) -> str:
-    events = ", ".join(map(str, finding.operations))
-    key = "" if finding.key is None else f"{finding.key}: "
-    return f"{key}{finding.message} (events {events})"

@@ -37,9 +37,9 @@ def matrix(out: Path, seconds: float, seed: int, only: str, cluster: str, links:
 
     Exit status 3: a run found anomalies; else 1: one could not be made; else 4: one showed nothing; 2: wrong usage.
     """
+    from ..checkers.verdict_text import EXIT_CODES
     from ..histories.run_folder import PENSTOCK, RunFolder
     from .chaos_run import make_run
-    from .judge_command import EXIT_CODES
     from .matrix import cells
     from .matrix_row import row_of, table
     from .run_cluster import lacking_kinds

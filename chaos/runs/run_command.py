@@ -57,9 +57,9 @@ def run(
     Exit status 0: nothing was found; 3: anomalies; 4: the run shows nothing, as a fault did not take hold; 1: the run
     could not be made; 2: wrong usage.
     """
+    from ..checkers.verdict_text import EXIT_CODES, told
     from ..histories.run_folder import PENSTOCK, RunFolder, RunRecord
     from .chaos_run import make_run
-    from .judge_command import EXIT_CODES, told
     from .termination import ended_in_order
 
     if schedule is not None and nemesis:

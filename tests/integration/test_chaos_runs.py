@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from missing_tools import need_namespaces, need_toxiproxy
 
+from penstock.chaos.checkers.verdict_text import EXIT_CODES
 from penstock.chaos.histories.cluster_sample import read_samples
 from penstock.chaos.histories.history_file import read_history
 from penstock.chaos.histories.run_folder import RunFolder
-from penstock.chaos.runs.judge_command import EXIT_CODES
 from penstock.chaos.runs.termination import STATUS
 from penstock.local.cluster import LocalCluster
 from penstock.local.processes import send_signal

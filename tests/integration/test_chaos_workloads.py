@@ -24,8 +24,8 @@ from workload_runs import (
 
 from penstock.chaos.checkers.catalogue import checkers_of
 from penstock.chaos.checkers.judge import judge
+from penstock.chaos.checkers.verdict_text import told
 from penstock.chaos.histories.operation import History
-from penstock.chaos.runs.judge_command import told
 from penstock.chaos.workloads.catalogue import WORKLOADS
 from penstock.local.apache_kafka.jars import KafkaJars
 from penstock.local.cluster import LocalCluster

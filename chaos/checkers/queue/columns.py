@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, Final
 
 from ...histories.operation import NEMESIS, History, Operation
@@ -33,8 +33,10 @@ NONE: Final = -1
 class QueueColumns:
     """All operations of a history; `operation` and `value` are numbers of these, NONE stands for "not known"."""
 
-    def __init__(self, *, has_transactions: bool = False) -> None:
+    def __init__(self, *, has_transactions: bool = False, known_there: Container[int] = ()) -> None:
         self.has_transactions = has_transactions
+        # Operations of unknown outcome, by event, of which what is not among these columns proves that they took place.
+        self._known_there = known_there
         self.keys: list[str] = []
         # By key: value -> its number.
         self.numbers: list[dict[Any, int]] = []
@@ -100,11 +102,13 @@ class QueueColumns:
             return writer != NONE and self.outcome[writer] == OK
         if self.reader[value] != NONE:
             return True
-        if self._is_atomic(writer):
-            return any(self.reader[self.send_value[send]] != NONE for send in self.sends(writer))
+        if self.is_atomic(writer):
+            return self.event[writer] in self._known_there or any(
+                self.reader[self.send_value[send]] != NONE for send in self.sends(writer)
+            )
         return any(self.send_value[send] == value and self.send_offset[send] != NONE for send in self.sends(writer))
 
-    def _is_atomic(self, operation: int) -> bool:
+    def is_atomic(self, operation: int) -> bool:
         return self.has_transactions or self.function[operation] == TXN
 
     def key_number(self, key: str) -> int:

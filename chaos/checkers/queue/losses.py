@@ -17,13 +17,17 @@ from .orders import Orders
 _POINTS: Final = 300
 
 
-def find_losses(columns: QueueColumns, orders: Orders, findings: Findings) -> None:
-    """lost-write and unseen."""
-    has_final_reads = any(
+def has_final_reads(columns: QueueColumns) -> bool:
+    """Whether the run ended with reads that had time to catch up."""
+    return any(
         columns.is_final[operation] and columns.outcome[operation] == OK
         for operation in range(len(columns))
         if columns.function[operation] in (POLL, TXN)
     )
+
+
+def find_losses(columns: QueueColumns, orders: Orders, findings: Findings, *, has_final_reads: bool) -> None:
+    """lost-write and unseen."""
     reader = columns.reader
     for key, order in enumerate(orders.keys):
         bound = max(

@@ -8,8 +8,8 @@ from click.testing import CliRunner, Result
 from told_history import Told
 
 from penstock.chaos.checkers.finding import Finding, Verdict
+from penstock.chaos.checkers.verdict_text import told as told_verdict
 from penstock.chaos.histories.history_file import write_history
-from penstock.chaos.runs.judge_command import told as told_verdict
 from penstock.cli import main
 
 

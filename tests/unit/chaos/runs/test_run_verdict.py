@@ -9,12 +9,12 @@ from click.testing import CliRunner, Result
 from told_history import Told
 
 from penstock.chaos.checkers.finding import Verdict
+from penstock.chaos.checkers.verdict_text import EXIT_CODES
 from penstock.chaos.histories.history_file import write_history
 from penstock.chaos.histories.operation import NEMESIS, Operation
 from penstock.chaos.histories.run_folder import EndOfRun, RunFolder, RunRecord
 from penstock.chaos.nemeses.fault import Kill, PowerLoss
 from penstock.chaos.nemeses.schedule import Schedule, Step
-from penstock.chaos.runs.judge_command import EXIT_CODES
 from penstock.chaos.runs.run_verdict import judge_run
 from penstock.cli import main
 from penstock.local.errors import ClusterError
