@@ -13,6 +13,7 @@ HELP: Final[dict[str, str]] = {
     "lake": "Topics into a table of Parquet, Delta or Iceberg, each record exactly once.",
     "mirror": "Copy topics of one or several clusters into another exactly once, with their consumer groups.",
     "windows": "Counts and aggregates by event time, with a watermark and late records, to a topic.",
+    "check": "The verdict on a history or on topics of numbered records that outgrow one machine.",
 }
 """Of each job, said here so that a list of them loads none."""
 

@@ -26,7 +26,7 @@ C = TypeVar("C", bound=JobConfig)
 _POLL_S: Final = 0.2
 _OF_PYTHON: Final = "raised by the Python Proxy"
 # A line of a traceback that names the class of an exception, and what it says.
-_RAISED: Final = re.compile(r"^[a-z_][\w.]*\.\w*(?:Error|Exception): (.*)$", re.MULTILINE)
+_RAISED: Final = re.compile(r"^(?:[a-z_][\w.]*\.)?\w*(?:Error|Exception): (.+)$", re.MULTILINE)
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -142,7 +142,7 @@ def _first_lines(message: str) -> str:
     """Spark puts the plan and the Java stack behind the sentence that matters, and Python's traceback, of what a batch
     does here, before it."""
     if _OF_PYTHON in message:
-        raised = _RAISED.findall(message)
+        raised = _RAISED.findall(message.partition("=== Streaming Query ===")[0])
         message = raised[-1] if raised else message
     lines = [line for line in message.splitlines() if line.strip()]
     return " ".join(lines[:3])[:2000]

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
 ROWS = 300
 PARTITIONS = 2
 
@@ -84,7 +87,7 @@ def test_progress_outlives_a_failure_and_a_restart_of_the_query(
         progress.attach(spark)
         with pytest.raises(Exception, match="the planted end of the first life"):
             start(spark, bootstrap, "watched", tmp_path / "checkpoint", batch).awaitTermination()
-        wait_for(lambda: not progress.table.running(), what="the end of the first run", timeout_s=30)
+        wait_for(lambda: not progress.table.running(), what="the end of the first run")
         labels = {"pipeline": "lake", "query": "watched"}
         metrics = scraped(progress)
         assert metrics.value("penstock_pipeline_running", **labels) == 0
@@ -94,10 +97,9 @@ def test_progress_outlives_a_failure_and_a_restart_of_the_query(
         wait_for(
             lambda: sum(committed(bootstrap, "watchers").values()) == 200,
             what="what is committed, no more",
-            timeout_s=30,
         )
         start(spark, bootstrap, "watched", tmp_path / "checkpoint", batch).awaitTermination()
-        wait_for(lambda: not progress.table.running(), what="the end of the second run", timeout_s=30)
+        wait_for(lambda: not progress.table.running(), what="the end of the second run")
         metrics = scraped(progress)
     assert batch.done == [0, 1, 2]
     assert metrics.value("penstock_pipeline_starts_total", **labels) == 2
@@ -130,7 +132,7 @@ def test_a_group_with_members_refuses_the_offsets_and_the_job_goes_on(
     output = io.StringIO()
     config = ProgressConfig(pipeline="lake", group="members", group_properties={"bootstrap.servers": bootstrap})
     try:
-        wait_for(lambda: member.poll(0.1) is not None or assigned, what="a member of the group", timeout_s=60)
+        wait_for(lambda: member.poll(0.1) is not None or assigned, what="a member of the group")
         with Progress(config, console=Console(file=output, width=300)) as progress:
             progress.attach(spark)
             batch = FirstLife(fails_at=-1)
