@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from table_rows import PARTITIONS, TOPIC, Place, judge, naive_places, numbered, place, spark_places, write_new
 
 from penstock.pipeline.tables.compaction import NO_COMPACTION, CompactionRule
-from penstock.pipeline.tables.manifest import FULL_EVERY, ManifestError
+from penstock.pipeline.tables.manifest import ManifestError
 from penstock.pipeline.tables.parquet_table import MANIFESTS, ConcurrentWriteError, ParquetTable, load_state, read_table
 from penstock.pipeline.tables.schemas import SchemaError
 from penstock.pipeline.tables.table_folder import TableFolder
@@ -156,15 +156,17 @@ def test_small_files_of_a_day_become_one(spark: SparkSession, tmp_path: Path) ->
     assert (state.row_count, len(state.files)) == (40, 2)
 
 
-def test_manifests_stay_few(spark: SparkSession, tmp_path: Path) -> None:
+def test_manifests_stay_few(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = 4
+    monkeypatch.setattr("penstock.pipeline.tables.manifest.FULL_EVERY", every)
     folder = tmp_path / "table"
     table = opened(spark, folder, EAGER)
-    commits = FULL_EVERY + 4
+    commits = every + 3
     for number in range(commits):
         write_new(table, numbered(spark, number, number + 1))
     held = list((folder / MANIFESTS).glob("[0-9]*.json"))
-    assert len(held) < 2 * FULL_EVERY
-    assert table.state.version > FULL_EVERY * 2 - 1
+    assert len(held) < 2 * every
+    assert table.state.version > 2 * every
     assert load_state(TableFolder(spark, str(folder))) == table.state
     assert judge(spark_places(read_table(spark, str(folder))), {place(number) for number in range(commits)}).is_exact
 

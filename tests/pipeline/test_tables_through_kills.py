@@ -1,7 +1,8 @@
 """`lake` and `cdc` write each record once, whichever process is killed: driver and JVM, leader, coordinator.
 
 `PENSTOCK_TEST_KILLS` is how often the driver is killed (1; more in a soak), at points spread over the run; before each
-time a leader of the source and the coordinator of its transactions are, too.
+time a leader of the source and the coordinator of its transactions are, too, for `cdc` in a soak only: to it, as to
+`lake`, a batch comes from the same source.
 """
 
 from __future__ import annotations
@@ -69,18 +70,23 @@ def test_every_record_is_in_the_table_once(
         with job_process(job, tmp_path, options, life=life) as process:
             before = process.committed
             source.write(records(written, job))
+            written += 1
             process.wait_committed(before + 1)
-            node = source.kill_leader(life % PARTITIONS)
-            source.write(records(written + 1, job))
-            process.wait_committed(before + 3)
-            source.restart(node)
-            # The transaction that is open when its coordinator dies is committed by the next one.
-            with source.writing(records(written + 2, job)):
-                node = source.kill_coordinator()
-            process.wait_committed(before + 5 + life % 3)
-            process.kill()
-            source.restart(node)
-            written += 3
+            if job == "lake" or KILLS > 1:
+                node = source.kill_leader(life % PARTITIONS)
+                source.write(records(written, job))
+                process.wait_committed(before + 3)
+                source.restart(node)
+                # The transaction that is open when its coordinator dies is committed by the next one.
+                with source.writing(records(written + 1, job)):
+                    node = source.kill_coordinator()
+                written += 2
+                process.wait_committed(before + 5 + life % 3)
+                process.kill()
+                source.restart(node)
+            else:
+                process.wait_committed(before + 3)
+                process.kill()
     source.write(records(written, job))
     killed_at = committed_batches(tmp_path / "checkpoint", f"{job}-v1/main")
 
