@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping
-from typing import Any, TypeVar, get_origin, get_type_hints
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -50,8 +50,8 @@ def _flatten(values: dict[str, Any], hints: Mapping[str, Any]) -> None:
             continue
         if get_origin(hints.get(name)) is dict:
             values[name] = dict(_flat(value))
-        elif _has_fields(hints.get(name)):
-            _flatten(value, get_type_hints(hints[name]))
+        elif (inner := _fields_of(hints.get(name))) is not None:
+            _flatten(value, get_type_hints(inner))
 
 
 def _flat(table: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]:
@@ -70,9 +70,10 @@ def _text(value: Any) -> Any:
 
 def _assign(values: dict[str, Any], hints: Mapping[str, Any], name: str, assigned: str) -> None:
     field, dot, key = name.partition(".")
-    if dot and _has_fields(hints.get(field)):
+    inner = _fields_of(hints.get(field)) if dot else None
+    if inner is not None:
         within = values[field] = dict(values.get(field, {}))
-        _assign(within, get_type_hints(hints[field]), key, assigned)
+        _assign(within, get_type_hints(inner), key, assigned)
     elif dot and get_origin(hints.get(field)) is dict:
         values[field] = {**values.get(field, {}), key: assigned}
     elif get_origin(hints.get(name)) is tuple:
@@ -81,8 +82,10 @@ def _assign(values: dict[str, Any], hints: Mapping[str, Any], name: str, assigne
         values[name] = assigned
 
 
-def _has_fields(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, msgspec.Struct)
+def _fields_of(hint: Any) -> type[msgspec.Struct] | None:
+    """What has fields of its own, also where it may be left out."""
+    kinds = (one for one in (hint, *get_args(hint)) if isinstance(one, type))
+    return next((one for one in kinds if issubclass(one, msgspec.Struct)), None)
 
 
 def _sentence(message: str) -> str:

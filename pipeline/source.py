@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=JobConfig)
 
 
-def read_topics(spark: SparkSession, config: JobConfig, *, bootstrap: str = "") -> DataFrame:
+def read_topics(
+    spark: SparkSession, config: JobConfig, *, bootstrap: str = "", topics: tuple[str, ...] = ()
+) -> DataFrame:
     """Records as the connector has them: `topic`, `partition`, `offset`, `timestamp` (of Spark's type, exact to the
     millisecond), `timestampType`, `key` and `value` (binary, may be null), `headers` (array of key and value, or null).
 
-    Raises JobError when the config names no topics.
+    `bootstrap` and `topics` in place of the config's. Raises JobError when it names no topics.
     """
     options = {
         **spark_options(config, SOURCE, bootstrap=bootstrap),
@@ -31,7 +33,7 @@ def read_topics(spark: SparkSession, config: JobConfig, *, bootstrap: str = "") 
         "maxOffsetsPerTrigger": str(config.max_offsets_per_trigger),
         "failOnDataLoss": str(config.fail_on_data_loss).lower(),
         "includeHeaders": "true",
-        **_subscription(config),
+        **({"subscribe": ",".join(topics)} if topics else _subscription(config)),
     }
     return spark.readStream.format("kafka").options(**options).load()
 

@@ -17,15 +17,18 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ..config import JobConfig
-from ..job import Job, JobError, checkpoint_folder, instance_name
+from ..job import Job, checkpoint_folder, instance_name
 from ..records.dead_letters import used, write_dead_letters, write_set_aside
 from ..records.decoding import REASON, decode
 from ..records.value_format import ValueFormat
-from ..results.aggregates import Aggregate, AggregateError, parse_aggregates
+from ..results.aggregates import Aggregate, parse_aggregates
 from ..results.event_times import EVENT_TIME, FieldError, field, with_event_time
 from ..results.logged_batch import records_of_batch
+from ..results.table_result import appended, upserted
 from ..results.topic_result import joined_key, write_results
 from ..source import read_topics, started
+from ..tables.batch import kept
+from ..tables.settings import TableSettings, artefacts_of
 
 _WINDOW: Final = ("window_start", "window_end")
 
@@ -50,6 +53,8 @@ class WindowsConfig(JobConfig, frozen=True, kw_only=True, forbid_unknown_fields=
     aggregates: tuple[str, ...] = ("count",)
     output_mode: str = "update"
     output_topic: str = ""
+    table: TableSettings | None = None
+    """In mode update it is upserted by the key, in mode append the closed windows are added."""
     late_topic: str = ""
 
     def __post_init__(self) -> None:
@@ -64,20 +69,17 @@ class WindowsConfig(JobConfig, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ValueError(f"`output_mode` is update or append, not {self.output_mode!r}")
         if self.session_gap_ms and self.output_mode == "update":
             raise ValueError("sessions grow together, so only `output_mode` append writes them")
-        if not self.output_topic:
-            raise ValueError("the results need an `output_topic`")
+        if not self.output_topic and self.table is None:
+            raise ValueError("the results need an `output_topic` or a `table`")
 
 
 def build(spark: SparkSession, config: WindowsConfig) -> StreamingQuery:
     """Raises JobError."""
     name = instance_name(JOB, config)
-    try:
-        events = _events(read_topics(spark, config), config)
-        groups = {path.replace(".", "_"): path for path in config.group_by}
-        aggregates = parse_aggregates(config.aggregates, (*_WINDOW, *groups))
-        results = _aggregated(used(events, config, name), config, groups, aggregates)
-    except (AggregateError, FieldError) as error:
-        raise JobError(f"{name}: {error}.") from error
+    events = _events(read_topics(spark, config), config)
+    groups = {path.replace(".", "_"): path for path in config.group_by}
+    aggregates = parse_aggregates(config.aggregates, (*_WINDOW, *groups))
+    results = _aggregated(used(events, config, name), config, groups, aggregates)
     writer = results.writeStream.outputMode(config.output_mode).foreachBatch(_write_batch(config, tuple(groups)))
     return started(JOB, config, writer)
 
@@ -126,13 +128,27 @@ def _aggregate(events: DataFrame, one: Aggregate) -> Column:
 def _write_batch(config: WindowsConfig, groups: tuple[str, ...]) -> Callable[[DataFrame, int], None]:
     name = instance_name(JOB, config)
     folder = f"{checkpoint_folder(JOB, config)}/main"
+    key = _key(groups)
+    write_table = _table(config, key)
 
     def write(results: DataFrame, batch_id: int) -> None:
         if config.dead_letter_topic or config.late_topic:
             _write_set_aside(results.sparkSession, config, name, folder, batch_id)
-        write_results(results, _key(groups), tuple(results.columns), config, config.output_topic)
+        if write_table is None:
+            write_results(results, key, tuple(results.columns), config, config.output_topic)
+            return
+        with kept(results) as rows:
+            if config.output_topic:
+                write_results(rows, key, tuple(rows.columns), config, config.output_topic)
+            write_table(rows, batch_id)
 
     return write
+
+
+def _table(config: WindowsConfig, key: Column) -> Callable[[DataFrame, int], None] | None:
+    if config.table is None:
+        return None
+    return upserted(config.table, key) if config.output_mode == "update" else appended(config.table, _WINDOW[0])
 
 
 def _key(groups: tuple[str, ...]) -> Column:
@@ -145,13 +161,10 @@ def _write_set_aside(spark: SparkSession, config: WindowsConfig, name: str, fold
     found = records_of_batch(spark, config, folder, batch_id, config.topics)
     if found is None:
         return
-    events = _events(found.records, config).persist()
-    try:
+    with kept(_events(found.records, config)) as events:
         write_dead_letters(events, config, name)
         if config.late_topic and found.watermark_ms:
             write_set_aside(_late(events, config, found.watermark_ms), config, name, config.late_topic)
-    finally:
-        events.unpersist()
 
 
 def _late(events: DataFrame, config: WindowsConfig, watermark_ms: int) -> DataFrame:
@@ -173,8 +186,9 @@ def _first_end_us(config: WindowsConfig) -> Column:
 
 JOB: Final = Job(
     name="windows",
-    help="Counts and aggregates by event time, with a watermark and late records, to a topic.",
+    help="Counts and aggregates by event time, with a watermark and late records, to a topic and a table.",
     config_type=WindowsConfig,
     state_version=1,
     build=build,
+    uses_of=lambda config: () if config.table is None else artefacts_of(config.table),
 )

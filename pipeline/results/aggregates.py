@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from ..job import JobError
+
 FUNCTIONS: Final = ("count", "sum", "avg", "min", "max")
 
 _FORM: Final = re.compile(
@@ -11,7 +13,7 @@ _FORM: Final = re.compile(
 )
 
 
-class AggregateError(ValueError):
+class AggregateError(JobError):
     """A text is no aggregate."""
 
 

@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from ..job import JobError
 from ..records.decoding import ENCODED, REASON
 
 EVENT_TIME: Final = "event_time"
@@ -22,7 +23,7 @@ _OWN: Final = {
 }
 
 
-class FieldError(Exception):
+class FieldError(JobError):
     """A field that the config names is not in the value, or has no fitting type."""
 
 

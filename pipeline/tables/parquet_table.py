@@ -176,7 +176,7 @@ class ParquetTable:
     def _added(self, folder: str, staged: DataFile) -> AddedFile:
         # Spark's name has a UUID of its write: a table that is made anew in the same folder has no such name again.
         name = f"{self._state.version + 1:0{rules.NAME_DIGITS}d}-{staged.path.rpartition('/')[2]}"
-        file = msgspec.structs.replace(staged, path=f"{staged.folder}/{name}")
+        file = msgspec.structs.replace(staged, path=f"{staged.folder}/{name}".lstrip("/"))
         return AddedFile(file=file, staged=f"{folder}/{staged.path}")
 
     def _publish(self) -> None:

@@ -66,6 +66,13 @@ def death_after(step_count: int, folder: Path, expected: set[Place]) -> Callable
     return before_step
 
 
+def test_a_table_without_partitions_keeps_its_files_in_its_folder(spark: SparkSession, tmp_path: Path) -> None:
+    table = ParquetTable(spark, str(tmp_path / "table"), partition_by={})
+    assert write_new(table, numbered(spark, 0, 60).drop("event_date")) == 60
+    assert spark.read.parquet(str(tmp_path / "table")).count() == 60
+    assert {one.parent for one in tmp_path.rglob("*.parquet")} == {tmp_path / "table"}
+
+
 def test_rows_are_read_back_by_every_reader(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "table"
     assert write_new(opened(spark, folder), numbered(spark, 0, 60)) == 60

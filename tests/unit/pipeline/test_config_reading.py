@@ -84,6 +84,7 @@ class _Place(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 class _PlacedConfig(JobConfig, frozen=True, kw_only=True):
     place: _Place
+    other: _Place | None = None
 
 
 def test_fields_within_a_field_are_named_with_a_dot() -> None:
@@ -93,5 +94,9 @@ def test_fields_within_a_field_are_named_with_a_dot() -> None:
         assignments={**_ENOUGH, "place.size_mb": "3", "place.properties.c.d": "x"},
     )
     assert config.place == _Place(location="a", size_mb=3, properties={"a.b": "1", "c.d": "x"})
+    assert config.other is None
+    other = read_config(_PlacedConfig, text="", assignments={**_ENOUGH, "place.location": "a", "other.location": "b"})
+    assert other.other is not None
+    assert other.other.location == "b"
     with pytest.raises(ConfigError, match="locaton"):
         read_config(_PlacedConfig, text="", assignments={**_ENOUGH, "place.locaton": "a"})
