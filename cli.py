@@ -167,6 +167,9 @@ _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
             "move-group": _Subcommand(
                 ".pipeline.move_group_command", "move_group", "Commit a mirror's consumer groups in its sink."
             ),
+            "demo": _Subcommand(
+                ".chaos.pipeline_demo.command", "demo", "Stream flights and weather through jobs, compared with pandas."
+            ),
         },
     ),
     "bench": _Subcommand(".bench.command", "bench", "Measure a cluster, or Penstock and Apache Kafka side by side."),
