@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from ..client.bootstrap import ENVIRONMENT_VARIABLE
 from ..client.terminal import print_table
 from .config_reading import ConfigError, read_config
 from .connector.artefacts import Artefact, UnsuitableSparkError, artefacts, check_spark_version
-from .connector.jars import JarsMissingError, given, resolve
+from .connector.jars import JarsMissingError, given, resolve, spark_submit
 from .connector.java import JavaMissingError, java_home
 from .job import Job, JobError, instance_name
 from .jobs.catalogue import HELP, find_job
@@ -127,6 +128,13 @@ def run(
 )
 @click.option("--available-now", is_flag=True, help="End when what is there now has been read.")
 @click.option(
+    "--deploy-mode",
+    type=click.Choice(["client", "cluster"]),
+    default="client",
+    show_default=True,
+    help="Whether the driver runs here, or on a machine of the cluster.",
+)
+@click.option(
     "--archive", metavar="FILE", help="A packed Python environment that has penstock, for machines without it."
 )
 @_jars_option
@@ -138,6 +146,7 @@ def submit(
     file: Path | None,
     assignments: Mapping[str, str],
     available_now: bool,
+    deploy_mode: str,
     archive: str | None,
     jars_dir: Path | None,
 ) -> None:
@@ -151,8 +160,10 @@ def submit(
         needed = artefacts(job.artefacts(config), version)
         line = submit_line(
             job.name,
-            program=shutil.which("spark-submit") or "spark-submit",
+            program=shutil.which("spark-submit") or str(spark_submit()),
             master=master,
+            deploy_mode=deploy_mode,
+            python=sys.executable,
             artefacts=needed,
             jars=() if jars_dir is None else given(needed, jars_dir),
             archive=archive,

@@ -87,11 +87,16 @@ def _fetch(coordinates: Sequence[str], folder: Path, repository: str | None, jav
                 raise
 
 
-def _command(coordinates: Sequence[str], repository: str | None, work: Path, program: Path) -> list[str]:
+def spark_submit() -> Path:
+    """pyspark's own."""
     import pyspark
 
+    return Path(pyspark.__file__).parent / "bin" / "spark-submit"
+
+
+def _command(coordinates: Sequence[str], repository: str | None, work: Path, program: Path) -> list[str]:
     return [
-        str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
+        str(spark_submit()),
         *("--packages", ",".join(coordinates)),
         *("--exclude-packages", ",".join(EXCLUDED)),
         *(("--repositories", repository) if repository else ()),

@@ -17,20 +17,24 @@ def submit_line(
     *,
     program: str,
     master: str,
+    deploy_mode: str,
+    python: str,
     artefacts: Sequence[Artefact],
     jars: Sequence[Path],
     archive: str | None,
     file: Path | None,
     assignments: Mapping[str, str],
 ) -> str:
-    """One line of a shell. Without `jars` Spark fetches them; `archive` brings Python to machines that lack penstock;
-    `file`, the job's config, is sent along to wherever the driver runs."""
+    """One line of a shell. Without `jars` Spark fetches them. `python` has penstock, on this machine and, without an
+    `archive`, at the same place on the others; an `archive` brings another one to them. `file`, the job's config, is
+    sent along to wherever the driver runs: here (client), or on a machine of the cluster."""
     settings = [(key, value) for artefact in artefacts for key, value in artefact.settings]
-    if archive is not None:
-        settings += [("spark.pyspark.python", "./environment/bin/python")]
+    settings.append(("spark.pyspark.python", python if archive is None else "./environment/bin/python"))
+    if archive is not None and deploy_mode == "client":
+        settings.append(("spark.pyspark.driver.python", python))
     words = [
         program,
-        *("--master", master),
+        *("--master", master, "--deploy-mode", deploy_mode),
         *(
             ("--jars", ",".join(map(str, jars)))
             if jars

@@ -9,12 +9,16 @@ from penstock.pipeline.connector.artefacts import artefacts
 from penstock.pipeline.submission.submit_line import PROGRAM, submit_line
 
 
-def _words(*, jars: tuple[Path, ...] = (), archive: str | None = None, file: Path | None = None) -> list[str]:
+def _words(
+    *, jars: tuple[Path, ...] = (), archive: str | None = None, file: Path | None = None, deploy_mode: str = "client"
+) -> list[str]:
     return shlex.split(
         submit_line(
             "lake",
             program="spark-submit",
             master="yarn",
+            deploy_mode=deploy_mode,
+            python="/here/python",
             artefacts=artefacts(("delta",), "4.0.0"),
             jars=jars,
             archive=archive,
@@ -52,3 +56,10 @@ def test_an_archive_brings_python() -> None:
     words = _words(archive="environment.tar.gz")
     assert words[words.index("--archives") + 1] == "environment.tar.gz#environment"
     assert "spark.pyspark.python=./environment/bin/python" in words
+    # The driver is here, where nothing is unpacked, or there.
+    assert "spark.pyspark.driver.python=/here/python" in words
+    assert not [word for word in _words(archive="environment.tar.gz", deploy_mode="cluster") if "driver.python" in word]
+
+
+def test_without_an_archive_python_is_at_the_same_place_everywhere() -> None:
+    assert "spark.pyspark.python=/here/python" in _words()

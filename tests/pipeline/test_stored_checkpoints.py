@@ -1,0 +1,45 @@
+"""Jobs go on from checkpoints that version 0.1 left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.dataset
+from pipeline_process import committed_batches, pipeline_process
+from pipeline_topics import drain
+from stored_checkpoints import AFTER, BEFORE, COUNTS, expected_counts, fill, make_topics, settings, unpack
+
+from penstock.local.cluster import LocalCluster
+
+
+def test_a_table_and_the_state_of_windows_go_on_from_version_0_1(tmp_path: Path) -> None:
+    """Each record is in the table once, and the counts have those of before: they are in the stored state alone."""
+    with LocalCluster(tmp_path / "cluster", node_count=3) as cluster:
+        make_topics(cluster.bootstrap)
+        fill(cluster.bootstrap, 0, BEFORE)
+        fill(cluster.bootstrap, BEFORE, AFTER)
+        for job in ("lake", "windows"):
+            folder = tmp_path / job
+            unpack("0.1", job, folder)
+            commits = folder / "checkpoints" / f"{job}-v1" / "main" / "commits"
+            before = committed_batches(commits)
+            assert before >= 3
+            with pipeline_process(
+                job,
+                bootstrap=cluster.bootstrap,
+                folder=folder,
+                settings=settings(job, folder),
+                options=("--available-now",),
+            ) as process:
+                process.wait()
+            assert committed_batches(commits) > before
+        counted = {
+            str(message.key(), "utf-8"): json.loads(message.value())["count"]
+            for message in drain(cluster.bootstrap, COUNTS)
+        }
+    rows = pyarrow.dataset.dataset(str(tmp_path / "lake" / "table"), partitioning="hive").to_table(columns=["value"])
+    assert sorted(row["number"] for row in rows["value"].to_pylist()) == [*range(AFTER)]
+    assert counted
+    assert counted == {key: count for key, count in expected_counts(AFTER).items() if key in counted}
+    assert counted != {key: count for key, count in expected_counts(BEFORE).items() if key in counted}
