@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -34,9 +35,7 @@ def local_session(
     if java_home is not None:
         os.environ["JAVA_HOME"] = java_home
     builder = SparkSession.builder.appName(name).master(master)
-    # Threads of one JVM have nothing to say to other machines.
-    address = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    here = address if master.startswith("local") else {}
+    here = _of_one_machine(master) if master.startswith("local") else {}
     logging = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"}
     for key, value in {
         **_defaults(artefacts),
@@ -57,6 +56,18 @@ def submitted_session(name: str, *, artefacts: Sequence[Artefact]) -> SparkSessi
     for key, value in _defaults(artefacts).items():
         builder = builder.config(key, value)
     return _quiet(builder.getOrCreate())
+
+
+def _of_one_machine(master: str) -> dict[str, str]:
+    threads = re.match(r"local\[(\d+)", master)
+    count = int(threads[1]) if threads else (os.cpu_count() or 1) if "[" in master else 1
+    return {
+        # Threads of one JVM have nothing to say to other machines.
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        # Spark's own default is 200: as many stores of state, each written in every batch.
+        "spark.sql.shuffle.partitions": str(count),
+    }
 
 
 def _defaults(artefacts: Sequence[Artefact]) -> dict[str, str]:

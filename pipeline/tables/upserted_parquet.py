@@ -46,5 +46,5 @@ class UpsertedParquetTable:
         if paths:
             old = self._table.read(paths).join(changes.select(KEY), KEY, "left_anti")
             rows = old.unionByName(rows, allowMissingColumns=True)
-        # Every bucket in one task, and so in one file.
-        return rows.repartition(bucket_count, BUCKET)
+        # Every bucket in one task, and so in one file; a batch of nothing but rejected rows touches none.
+        return rows.repartition(max(bucket_count, 1), BUCKET)
