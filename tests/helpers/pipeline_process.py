@@ -15,6 +15,8 @@ from waiting import wait_for
 
 _START_TIMEOUT_S: Final = 240.0
 _LAST_CHARACTERS: Final = 4000
+# A JVM that lives for a minute compiles with its first compiler alone, and one thread collects its garbage.
+_SHORT_LIFE: Final = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 
 class PipelineProcess:
@@ -32,6 +34,7 @@ class PipelineProcess:
                 stdout=file,
                 stderr=file,
                 cwd=folder,
+                env={**os.environ, **_SHORT_LIFE},
                 start_new_session=True,
             )
 

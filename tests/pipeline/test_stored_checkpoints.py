@@ -35,7 +35,7 @@ def test_a_table_and_the_state_of_windows_go_on_from_version_0_1(tmp_path: Path)
                 process.wait()
             assert committed_batches(commits) > before
         counted = {
-            str(message.key(), "utf-8"): json.loads(message.value())["count"]
+            _text(message.key()): json.loads(_text(message.value()))["count"]
             for message in drain(cluster.bootstrap, COUNTS)
         }
     rows = pyarrow.dataset.dataset(str(tmp_path / "lake" / "table"), partitioning="hive").to_table(columns=["value"])
@@ -43,3 +43,8 @@ def test_a_table_and_the_state_of_windows_go_on_from_version_0_1(tmp_path: Path)
     assert counted
     assert counted == {key: count for key, count in expected_counts(AFTER).items() if key in counted}
     assert counted != {key: count for key, count in expected_counts(BEFORE).items() if key in counted}
+
+
+def _text(data: bytes | None) -> str:
+    assert data is not None
+    return data.decode()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from confluent_kafka import Message
 from faulty_source import FaultySource
-from job_process import committed_batches, job_process
+from pipeline_process import committed_batches, pipeline_process
 from pipeline_topics import Sent, create_topics, drain
 from table_rows import judge, naive_places, spark_places
 
@@ -55,7 +55,6 @@ def test_every_record_is_in_the_table_once(
     source = FaultySource(own_cluster, topic)
     table = tmp_path / "table"
     options = {
-        "bootstrap": own_cluster.bootstrap,
         "topics": topic,
         "max_offsets_per_trigger": str(BATCH),
         # Java's admin client waits that long for a node that is gone before it asks who leads now.
@@ -65,43 +64,46 @@ def test_every_record_is_in_the_table_once(
         "value.schema": "number BIGINT",
     }
     options |= {"table.compact_after_files": "6"} if job == "lake" else {"table.buckets": "4"}
+    settings = tuple(f"{key}={value}" for key, value in options.items())
+    commits = tmp_path / "checkpoints" / f"{job}-v1" / "main" / "commits"
     written = 0
     for life in range(KILLS):
-        with job_process(job, tmp_path, options, life=life) as process:
-            before = process.committed
+        before = committed_batches(commits)
+        with pipeline_process(job, bootstrap=own_cluster.bootstrap, folder=tmp_path, settings=settings) as process:
             source.write(records(written, job))
             written += 1
-            process.wait_committed(before + 1)
+            process.wait_batches(before + 1)
             if job == "lake" or KILLS > 1:
                 node = source.kill_leader(life % PARTITIONS)
                 source.write(records(written, job))
-                process.wait_committed(before + 3)
+                process.wait_batches(before + 3)
                 source.restart(node)
                 # The transaction that is open when its coordinator dies is committed by the next one.
                 with source.writing(records(written + 1, job)):
                     node = source.kill_coordinator()
                 written += 2
-                process.wait_committed(before + 5 + life % 3)
+                process.wait_batches(before + 5 + life % 3)
                 process.kill()
                 source.restart(node)
             else:
-                process.wait_committed(before + 3)
+                process.wait_batches(before + 3)
                 process.kill()
     source.write(records(written, job))
-    killed_at = committed_batches(tmp_path / "checkpoint", f"{job}-v1/main")
+    told = {**options, "bootstrap": own_cluster.bootstrap}
+    killed_at = committed_batches(commits)
 
-    finish(spark, job, tmp_path / "checkpoint", options)
+    finish(spark, job, tmp_path / "checkpoints", told)
 
     committed = drain(own_cluster.bootstrap, topic, count=(written + 1) * RECORDS_OF_A_WRITE)
     assert source.aborted_count == len(committed)
-    assert committed_batches(tmp_path / "checkpoint", f"{job}-v1/main") > killed_at > 0
+    assert committed_batches(commits) > killed_at > 0
     if job == "lake":
         check_lake(spark, table, committed)
     else:
         check_cdc(spark, table, committed)
     # A new checkpoint begins at the beginning, and adds nothing.
     version = load_state(TableFolder(spark, str(table))).version
-    finish(spark, job, tmp_path / "another-checkpoint", options)
+    finish(spark, job, tmp_path / "another-checkpoint", told)
     assert load_state(TableFolder(spark, str(table))).version == version
 
 

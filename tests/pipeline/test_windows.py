@@ -35,7 +35,7 @@ def test_last_value_of_each_key_is_the_count_and_late_and_bad_records_are_found(
     spark: SparkSession, bootstrap: str, tmp_path: Path
 ) -> None:
     create_topics(bootstrap, "clicks", "clicks-late", "clicks-bad")
-    create_topics(bootstrap, "clicks-by-minute", configs={"cleanup.policy": "compact"})
+    create_topics(bootstrap, "windows-by-minute", configs={"cleanup.policy": "compact"})
     config = WindowsConfig(
         bootstrap=bootstrap,
         checkpoint=str(tmp_path),
@@ -48,7 +48,7 @@ def test_last_value_of_each_key_is_the_count_and_late_and_bad_records_are_found(
         watermark_delay_ms=DELAY_MS,
         group_by=("kind",),
         aggregates=("count", "mean=avg(ms)", "min(ms)", "max(ms)", "total=sum(ms)"),
-        output_topic="clicks-by-minute",
+        output_topic="windows-by-minute",
         late_topic="clicks-late",
         dead_letter_topic="clicks-bad",
         table=TableSettings(location=str(tmp_path / "table"), buckets=2),
@@ -64,7 +64,7 @@ def test_last_value_of_each_key_is_the_count_and_late_and_bad_records_are_found(
     produce(bootstrap, "clicks", _sent([*late, *second], partition=1))
     _run(spark, config)
 
-    found = {_text(message.key()): _row(message) for message in drain(bootstrap, "clicks-by-minute")}
+    found = {_text(message.key()): _row(message) for message in drain(bootstrap, "windows-by-minute")}
     expected = _truth([*first, *second])
     assert len(expected) > 70
     assert found.keys() == expected.keys()
