@@ -12,6 +12,7 @@ import pytest
 from copied_records import Copied, records_of
 from kafka.partitioner.default import murmur2
 from pipeline_topics import Sent, create_topics, drain, produce
+from soak import soak_only
 
 from penstock.pipeline.job import JobError
 from penstock.pipeline.jobs.backfill import JOB, BackfillConfig
@@ -118,6 +119,7 @@ def test_offsets_and_round_robin_after_a_crash_on_the_way(
     assert {*Counter(one.partition for one in found).values()} == {480 // NEW_PARTITIONS}
 
 
+@soak_only
 def test_another_range_of_the_same_name_is_refused(spark: SparkSession, config: BackfillConfig) -> None:
     backfill(spark, config)
     again(config, range(COUNT))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
+from soak import soak_only
 from told_history import QueueModel, Told
 
 from penstock.bench.judging import queue_lines, register_lines
@@ -55,6 +56,7 @@ def broken(lines: Iterable[str]) -> Iterator[str]:
         yield line
 
 
+@soak_only
 def test_a_large_history_of_queues_with_planted_anomalies(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     with path.open("w") as file:

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions
 from copied_records import differences, records_of
 from pipeline_topics import Sent, create_topics, drain, produce, produce_aborted
+from soak import soak_only
 from waiting import wait_for
 
 from penstock.local.cluster import LocalCluster
@@ -133,6 +134,7 @@ def test_a_consumer_that_moves_over_misses_nothing(spark: SparkSession, config: 
     assert move_group("movers", sources, sink, copy.map.found).committed == {}
 
 
+@soak_only
 def test_partitions_that_the_source_gets_are_followed(spark: SparkSession, config: MirrorConfig) -> None:
     (topic,) = config.topics
     create_topics(config.bootstrap, topic)

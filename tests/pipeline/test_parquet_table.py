@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas
 import pytest
 from pyspark.sql import SparkSession
+from soak import soak_only
 from table_rows import PARTITIONS, TOPIC, Place, judge, naive_places, numbered, place, spark_places, write_new
 
 from penstock.pipeline.tables.compaction import NO_COMPACTION, CompactionRule
@@ -163,6 +164,7 @@ def test_small_files_of_a_day_become_one(spark: SparkSession, tmp_path: Path) ->
     assert (state.row_count, len(state.files)) == (40, 2)
 
 
+@soak_only
 def test_manifests_stay_few(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     every = 4
     monkeypatch.setattr("penstock.pipeline.tables.manifest.FULL_EVERY", every)

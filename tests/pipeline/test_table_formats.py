@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from pyspark.sql import functions as fn
+from soak import IS_SOAK, soak_only
 from table_rows import judge, numbered, place, spark_places, write_new
 
 from penstock.pipeline.tables.batch import Table
@@ -25,7 +25,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 NAMES = count()
 EVERY: Final[tuple[Format, ...]] = ("parquet", "delta", "iceberg")
-IS_SOAK: Final = os.environ.get("PENSTOCK_TEST_PROFILE", "check") != "check"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,16 +126,16 @@ def test_a_table_has_the_last_row_of_each_key_and_none_that_is_deleted(table: Pl
         assert table.rows() == truth(end)
 
 
-def test_a_replay_brings_no_deleted_row_back(any_table: Place) -> None:
+def test_a_replay_brings_no_deleted_row_back(table: Place) -> None:
     """Not after any batch of it: what deleted the row is below the position, and so is the row."""
-    write_new(any_table.upserted(), changes(any_table, 0, 33))
+    write_new(table.upserted(), changes(table, 0, 33))
     for start in (0, 11, 22):
         # It writes nothing at all.
-        assert write_new(any_table.upserted(), changes(any_table, start, start + 11), "another-query/0") == 0
-    assert any_table.rows() == truth(33)
+        assert write_new(table.upserted(), changes(table, start, start + 11), "another-query/0") == 0
+    assert table.rows() == truth(33)
     # Old and new in one batch.
-    assert write_new(any_table.upserted(), changes(any_table, 20, 51), "another-query/1") == 18
-    assert any_table.rows() == truth(51)
+    assert write_new(table.upserted(), changes(table, 20, 51), "another-query/1") == 18
+    assert table.rows() == truth(51)
 
 
 def test_a_second_writer_upserts_nothing(table: Place) -> None:
@@ -156,7 +155,7 @@ def test_of_two_partitions_the_later_timestamp_counts(table: Place) -> None:
     assert table.rows() == {"k0": 14}
 
 
-@pytest.mark.skipif(not IS_SOAK, reason="in a soak only: commits of Delta and Iceberg take seconds")
+@soak_only
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_a_table_of_another_program_is_refused(table_of: Callable[[Format], Place], kind: Format) -> None:
     table = table_of(kind)
@@ -169,7 +168,7 @@ def test_a_table_of_another_program_is_refused(table_of: Callable[[Format], Plac
         table.appended()
 
 
-@pytest.mark.skipif(not IS_SOAK, reason="in a soak only: commits of Delta and Iceberg take seconds")
+@soak_only
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_commits_of_other_programs_between_change_nothing(table_of: Callable[[Format], Place], kind: Format) -> None:
     """A program that compacts a table, or deletes from it, leaves its positions."""

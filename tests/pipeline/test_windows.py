@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import pytest
 from confluent_kafka import Message
 from pipeline_topics import Sent, create_topics, drain, produce
+from soak import soak_only
 
 from penstock.pipeline.jobs.windows import JOB, WindowsConfig
 from penstock.pipeline.records.value_format import ValueFormat
@@ -109,6 +110,7 @@ def _check_dead_letters(bootstrap: str) -> None:
     assert not positions
 
 
+@soak_only
 def test_closed_sliding_windows_and_sessions_are_written_once(
     spark: SparkSession, bootstrap: str, tmp_path: Path
 ) -> None:
