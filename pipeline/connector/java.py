@@ -16,6 +16,9 @@ from typing import Final
 
 from ...client.cached_programs import cache_folder
 
+DEEP_STACKS: Final = "-Xss32m"
+"""Of the JVM that runs queries: Spark looks through the message of a batch that was interrupted with a regular
+expression that takes frames for each character, and a thread of Java's default size dies of it."""
 _SUPPORTED: Final = (17, 21)
 _TIMEOUT_S: Final = 30
 _WITHOUT_VECTORS: Final = """#!/bin/sh

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..connector.artefacts import Artefact
+from ..connector.java import DEEP_STACKS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,11 +37,12 @@ def local_session(
         os.environ["JAVA_HOME"] = java_home
     builder = SparkSession.builder.appName(name).master(master)
     here = _of_one_machine(master) if master.startswith("local") else {}
-    logging = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"}
+    options = f"{DEEP_STACKS} -Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+    java = {"spark.driver.extraJavaOptions": options}
     for key, value in {
         **_defaults(artefacts),
         **here,
-        **logging,
+        **java,
         "spark.jars": ",".join(map(str, jars)),
         **settings,
     }.items():

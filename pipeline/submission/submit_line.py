@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ..connector.artefacts import EXCLUDED, Artefact
+from ..connector.java import DEEP_STACKS
 
 PROGRAM: Final = Path(__file__).with_name("main.py")
 
@@ -29,6 +30,7 @@ def submit_line(
     `archive`, at the same place on the others; an `archive` brings another one to them. `file`, the job's config, is
     sent along to wherever the driver runs: here (client), or on a machine of the cluster."""
     settings = [(key, value) for artefact in artefacts for key, value in artefact.settings]
+    settings.append(("spark.driver.extraJavaOptions", DEEP_STACKS))
     settings.append(("spark.pyspark.python", python if archive is None else "./environment/bin/python"))
     if archive is not None and deploy_mode == "client":
         settings.append(("spark.pyspark.driver.python", python))

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import pyarrow.dataset
 import pytest
+from pipeline_process import committed_batches, pipeline_process
 from pipeline_topics import Sent, create_topics, produce
 
 from penstock.pipeline.config import JobConfig
@@ -98,3 +100,21 @@ def test_a_query_that_fails_is_a_sentence(spark: SparkSession, config: _CopyConf
     Path(config.folder).write_text("a file where a folder is to be")
     with pytest.raises(JobError, match=r"copy cannot start: .*Parent path is not a directory"):
         _run(spark, config)
+
+
+def test_sigterm_finishes_the_batch_and_the_next_run_goes_on(bootstrap: str, tmp_path: Path) -> None:
+    topic = "stopped"
+    create_topics(bootstrap, topic)
+    produce(bootstrap, topic, (Sent(value=str(number)) for number in range(3_000)))
+    settings = (f"topics={topic}", f"table.location={tmp_path / 'table'}", "max_offsets_per_trigger=100")
+    commits = tmp_path / "checkpoints" / "lake-v1" / "main" / "commits"
+    with pipeline_process("lake", bootstrap=bootstrap, folder=tmp_path, settings=settings) as process:
+        process.wait_batches(2)
+        process.terminate()
+        process.wait()
+        assert "stopping after this batch" in process.told
+        assert "Exception" not in process.told
+    rows = pyarrow.dataset.dataset(str(tmp_path / "table"), partitioning="hive").count_rows()
+    done = committed_batches(commits)
+    assert 2 <= done < 30
+    assert rows >= 99 * done
