@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +13,7 @@ import click
 
 from ..client.assignments import parse_assignments
 from ..client.bootstrap import ENVIRONMENT_VARIABLE
+from ..client.options import Command, with_options
 from ..client.terminal import print_table
 from .config_reading import ConfigError, read_config
 from .connector.artefacts import Artefact, UnsuitableSparkError, artefacts, check_spark_version
@@ -42,6 +43,39 @@ def _job(_context: click.Context, _parameter: click.Parameter, name: str) -> Job
 
 
 _job_argument = click.argument("job", type=click.Choice([*HELP]), callback=_job)
+
+
+def _told(command: Command) -> Command:
+    """The options by which a job is told what to do."""
+    return with_options(
+        command,
+        click.option(
+            "--bootstrap",
+            "-b",
+            envvar=ENVIRONMENT_VARIABLE,
+            metavar="HOST:PORT,…",
+            help="The cluster that is read.",
+        ),
+        click.option(
+            "--checkpoint",
+            metavar="FOLDER",
+            help="Below it the job keeps what it has done: a path or a URI, which all machines of a cluster see.",
+        ),
+        click.option(
+            "--config", "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A file in TOML."
+        ),
+        click.option(
+            "--set",
+            "assignments",
+            multiple=True,
+            callback=parse_assignments,
+            metavar="KEY=VALUE",
+            help="One option of the job.",
+        ),
+        click.option("--available-now", is_flag=True, help="End when what is there now has been read."),
+    )
+
+
 _repository_option = click.option(
     "--repository", metavar="URL", help="A Maven repository for the jars (or MAVEN_REPOSITORY_URL; else Spark's own)."
 )
@@ -52,14 +86,8 @@ _jars_option = click.option(
 
 @click.command("run")
 @_job_argument
-@click.option("--bootstrap", "-b", envvar=ENVIRONMENT_VARIABLE, metavar="HOST:PORT,…", help="The cluster that is read.")
-@click.option("--checkpoint", metavar="FOLDER", help="Below it the job keeps what it has done: a path or a URI.")
+@_told
 @click.option("--master", default="local[*]", show_default=True, help="Spark's: local[N], spark://…, yarn, k8s://….")
-@click.option("--config", "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A file in TOML.")
-@click.option(
-    "--set", "assignments", multiple=True, callback=parse_assignments, metavar="KEY=VALUE", help="One option."
-)
-@click.option("--available-now", is_flag=True, help="End when what is there now has been read.")
 @click.option(
     "--conf", "settings", multiple=True, callback=parse_assignments, metavar="KEY=VALUE", help="One of Spark's."
 )
@@ -90,6 +118,8 @@ def run(
         return
     with _sentences():
         config = config_of(job, file, _given(assignments, bootstrap, checkpoint, available_now=available_now))
+        from py4j.protocol import Py4JError
+
         from .progress.progress import Progress, progress_config
         from .running.runner import run as run_job
         from .running.runner import stop_on_signals
@@ -113,20 +143,16 @@ def run(
                     progress.attach(spark)
                     status = run_job(spark, job, config, stop=later, stop_timeout_s=stop_timeout, say=progress.say)
             finally:
-                spark.stop()
+                # A Java process that is gone needs no stop.
+                with suppress(Py4JError, OSError):
+                    spark.stop()
     raise SystemExit(status)
 
 
 @click.command("submit")
 @_job_argument
-@click.option("--bootstrap", "-b", envvar=ENVIRONMENT_VARIABLE, metavar="HOST:PORT,…", help="The cluster that is read.")
-@click.option("--checkpoint", metavar="FOLDER", help="On storage that every machine of the cluster sees.")
+@_told
 @click.option("--master", default="spark://HOST:7077", show_default=True, help="Spark's: spark://…, yarn, k8s://….")
-@click.option("--config", "file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="A file in TOML.")
-@click.option(
-    "--set", "assignments", multiple=True, callback=parse_assignments, metavar="KEY=VALUE", help="One option."
-)
-@click.option("--available-now", is_flag=True, help="End when what is there now has been read.")
 @click.option(
     "--deploy-mode",
     type=click.Choice(["client", "cluster"]),
