@@ -11,6 +11,13 @@ Side: TypeAlias = Literal["source", "sink"]
 SOURCE: Final[Side] = "source"
 SINK: Final[Side] = "sink"
 
+_SOURCE_TIMES: Final = {"request.timeout.ms": "20000", "default.api.timeout.ms": "20000"}
+"""Java's admin client, by which the connector asks for ends, remembers who led: once that broker is gone from the
+metadata, a call waits for it until `default.api.timeout.ms` is over, and only the next one, of a new client, asks who
+leads now. A minute by default; here more than a session of a broker, as readers wait for a new leader as long."""
+_SOURCE_ATTEMPTS: Final = "9"
+"""So that a source that is away is waited for as long as by Spark's defaults: three minutes."""
+
 
 def java_properties(config: JobConfig, side: Side) -> dict[str, str]:
     """In Apache Kafka's names, without bootstrap.servers."""
@@ -24,8 +31,12 @@ def bootstrap_of(config: JobConfig, side: Side) -> str:
 
 def spark_options(config: JobConfig, side: Side, *, bootstrap: str = "") -> dict[str, str]:
     """Options of Spark's `kafka` format: each property behind `kafka.`. `bootstrap` in place of the config's."""
-    options = {f"kafka.{name}": value for name, value in java_properties(config, side).items()}
-    return {**options, "kafka.bootstrap.servers": bootstrap or bootstrap_of(config, side)}
+    properties = java_properties(config, side)
+    options = {"kafka.bootstrap.servers": bootstrap or bootstrap_of(config, side)}
+    if side == SOURCE and not properties.keys() & _SOURCE_TIMES.keys():
+        properties |= _SOURCE_TIMES
+        options["fetchOffset.numRetries"] = _SOURCE_ATTEMPTS
+    return {**{f"kafka.{name}": value for name, value in properties.items()}, **options}
 
 
 def client_config(config: JobConfig, side: Side, *, bootstrap: str = "") -> dict[str, str]:

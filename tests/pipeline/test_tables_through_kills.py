@@ -57,8 +57,9 @@ def test_every_record_is_in_the_table_once(
     options = {
         "topics": topic,
         "max_offsets_per_trigger": str(BATCH),
-        # Java's admin client waits that long for a node that is gone before it asks who leads now.
+        # Java's admin client waits that long for a leader that is gone before it asks who leads now.
         "source_kafka.request.timeout.ms": "3000",
+        "source_kafka.default.api.timeout.ms": "3000",
         "table.location": str(table),
         "value.format": "json",
         "value.schema": "number BIGINT",

@@ -80,13 +80,21 @@ def test_each_side_has_its_properties() -> None:
         kafka={"security.protocol": "SSL", "client.id": "both"},
         sink_kafka={"client.id": "sink"},
     )
-    assert spark_options(config, SOURCE) == {
-        "kafka.bootstrap.servers": "source:1",
-        "kafka.security.protocol": "SSL",
-        "kafka.client.id": "both",
-    }
+    options = spark_options(config, SOURCE)
+    assert options["kafka.bootstrap.servers"] == "source:1"
+    assert options["kafka.security.protocol"] == "SSL"
+    assert options["kafka.client.id"] == "both"
     assert spark_options(config, SINK)["kafka.client.id"] == "sink"
     assert client_config(config, SINK)["bootstrap.servers"] == "sink:2"
+
+
+def test_a_source_has_times_of_its_own_unless_one_is_given() -> None:
+    config = JobConfig(bootstrap="b:1", checkpoint="c")
+    assert spark_options(config, SOURCE)["kafka.default.api.timeout.ms"] == "20000"
+    assert "kafka.default.api.timeout.ms" not in spark_options(config, SINK)
+    # Java refuses a default.api.timeout.ms below request.timeout.ms.
+    timed = JobConfig(bootstrap="b:1", checkpoint="c", source_kafka={"request.timeout.ms": "30000"})
+    assert spark_options(timed, SOURCE) == {"kafka.bootstrap.servers": "b:1", "kafka.request.timeout.ms": "30000"}
 
 
 def test_the_sink_is_the_source_unless_it_is_named() -> None:
