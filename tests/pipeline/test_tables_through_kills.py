@@ -1,5 +1,7 @@
 """`lake` and `cdc` write each record once, whichever process is killed: driver and JVM, leader, coordinator.
 
+In a soak nodes of the source are cut off, too.
+
 `PENSTOCK_TEST_KILLS` is how often the driver is killed (1; more in a soak), at points spread over the run; before each
 time a leader of the source and the coordinator of its transactions are, too, for `cdc` in a soak only: to it, as to
 `lake`, a batch comes from the same source.
@@ -16,10 +18,15 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from confluent_kafka import Message
 from faulty_source import FaultySource
+from missing_tools import need_toxiproxy
 from pipeline_process import committed_batches, pipeline_process
-from pipeline_topics import Sent, create_topics, drain
+from pipeline_topics import Sent, create_topics, drain, produce, produce_aborted
+from soak import soak_only
 from table_rows import judge, naive_places, spark_places
+from waiting import wait_for
 
+from penstock.chaos.links.link import links_of
+from penstock.chaos.links.proxied_cluster import ProxiedCluster
 from penstock.local.cluster import LocalCluster
 from penstock.pipeline.config_reading import read_config
 from penstock.pipeline.jobs.catalogue import find_job
@@ -35,6 +42,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(7200)]
 KILLS: Final = int(os.environ.get("PENSTOCK_TEST_KILLS", "1"))
 PARTITIONS: Final = 4
 BATCH: Final = 250
+CUTS: Final = 4
 RECORDS_OF_A_WRITE: Final = 500
 KEYS: Final = 200
 
@@ -54,17 +62,7 @@ def test_every_record_is_in_the_table_once(
     create_topics(own_cluster.bootstrap, topic, partition_count=PARTITIONS)
     source = FaultySource(own_cluster, topic)
     table = tmp_path / "table"
-    options = {
-        "topics": topic,
-        "max_offsets_per_trigger": str(BATCH),
-        # Java's admin client waits that long for a leader that is gone before it asks who leads now.
-        "source_kafka.request.timeout.ms": "3000",
-        "source_kafka.default.api.timeout.ms": "3000",
-        "table.location": str(table),
-        "value.format": "json",
-        "value.schema": "number BIGINT",
-    }
-    options |= {"table.compact_after_files": "6"} if job == "lake" else {"table.buckets": "4"}
+    options = options_of(job, topic, table)
     settings = tuple(f"{key}={value}" for key, value in options.items())
     commits = tmp_path / "checkpoints" / f"{job}-v1" / "main" / "commits"
     written = 0
@@ -98,14 +96,65 @@ def test_every_record_is_in_the_table_once(
     committed = drain(own_cluster.bootstrap, topic, count=(written + 1) * RECORDS_OF_A_WRITE)
     assert source.aborted_count == len(committed)
     assert committed_batches(commits) > killed_at > 0
-    if job == "lake":
-        check_lake(spark, table, committed)
-    else:
-        check_cdc(spark, table, committed)
+    CHECKS[job](spark, table, committed)
     # A new checkpoint begins at the beginning, and adds nothing.
     version = load_state(TableFolder(spark, str(table))).version
     finish(spark, job, tmp_path / "another-checkpoint", told)
     assert load_state(TableFolder(spark, str(table))).version == version
+
+
+@soak_only
+@pytest.mark.parametrize("job", ["lake", "cdc"])
+def test_every_record_is_in_the_table_once_when_nodes_are_cut_off(
+    job: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Links of a leader of the topic fall silent until others lead: those to other nodes alone, or to clients too."""
+    need_toxiproxy()
+    topic, table = "cut-off", tmp_path / "table"
+    settings = tuple(f"{key}={value}" for key, value in options_of(job, topic, table).items())
+    commits = tmp_path / "checkpoints" / f"{job}-v1" / "main" / "commits"
+    with ProxiedCluster(tmp_path / "proxied", client_slots=1) as source:
+        bootstrap = source.bootstrap(0)
+        create_topics(bootstrap, topic, partition_count=PARTITIONS)
+        with pipeline_process(job, bootstrap=bootstrap, folder=tmp_path, settings=settings) as process:
+            for number in range(CUTS):
+                produce(bootstrap, topic, records(2 * number, job))
+                produce_aborted(bootstrap, topic, records(number, job), transactional_id="aborting")
+                before = committed_batches(commits)
+                process.wait_batches(before + 1)
+                node = source.leader(topic, number % PARTITIONS)
+                assert node is not None
+                nodes = {str(one) for one in source.nodes}
+                links = [link for link in links_of(str(node), source.links) if number % 2 or link.source in nodes]
+                source.cut(links)
+                wait_for(lambda: others_lead(source, topic, node), "others lead")  # noqa: B023 - waited for here
+                produce(bootstrap, topic, records(2 * number + 1, job))
+                source.heal(links)
+                process.wait_batches(before + 3)
+            process.terminate()
+            process.wait()
+        finish(spark, job, tmp_path / "checkpoints", {**options_of(job, topic, table), "bootstrap": bootstrap})
+        committed = drain(bootstrap, topic, count=2 * CUTS * RECORDS_OF_A_WRITE)
+    CHECKS[job](spark, table, committed)
+
+
+def options_of(job: str, topic: str, table: Path) -> dict[str, str]:
+    return {
+        "topics": topic,
+        "max_offsets_per_trigger": str(BATCH),
+        # Java's admin client waits that long for a leader that is gone before it asks who leads now.
+        "source_kafka.request.timeout.ms": "3000",
+        "source_kafka.default.api.timeout.ms": "3000",
+        "table.location": str(table),
+        "value.format": "json",
+        "value.schema": "number BIGINT",
+        **({"table.compact_after_files": "6"} if job == "lake" else {"table.buckets": "4"}),
+    }
+
+
+def others_lead(cluster: ProxiedCluster, topic: str, node: int) -> bool:
+    leaders = [cluster.leader(topic, partition) for partition in range(PARTITIONS)]
+    return node not in leaders and None not in leaders
 
 
 def records(write: int, job: str) -> list[Sent]:
@@ -149,6 +198,9 @@ def check_cdc(spark: SparkSession, table: Path, committed: list[Message]) -> Non
         found = [(bytes(row.key), row.value.number) for row in frame.collect()]
         assert len(found) == len(expected)
         assert dict(found) == expected
+
+
+CHECKS: Final = {"lake": check_lake, "cdc": check_cdc}
 
 
 def place_of(message: Message) -> tuple[str, int, int]:
