@@ -16,7 +16,7 @@ _SOURCE_TIMES: Final = {"request.timeout.ms": "20000", "default.api.timeout.ms":
 metadata, a call waits for it until `default.api.timeout.ms` is over, and only the next one, of a new client, asks who
 leads now. A minute by default; here more than a session of a broker, as readers wait for a new leader as long."""
 _SOURCE_ATTEMPTS: Final = "9"
-"""So that a source that is away is waited for as long as by Spark's defaults: three minutes."""
+"""So that a source that is away is waited for as long as by Spark's and Java's defaults: three minutes."""
 
 
 def java_properties(config: JobConfig, side: Side) -> dict[str, str]:
@@ -33,9 +33,10 @@ def spark_options(config: JobConfig, side: Side, *, bootstrap: str = "") -> dict
     """Options of Spark's `kafka` format: each property behind `kafka.`. `bootstrap` in place of the config's."""
     properties = java_properties(config, side)
     options = {"kafka.bootstrap.servers": bootstrap or bootstrap_of(config, side)}
-    if side == SOURCE and not properties.keys() & _SOURCE_TIMES.keys():
-        properties |= _SOURCE_TIMES
+    if side == SOURCE:
         options["fetchOffset.numRetries"] = _SOURCE_ATTEMPTS
+        if not properties.keys() & _SOURCE_TIMES.keys():
+            properties |= _SOURCE_TIMES
     return {**{f"kafka.{name}": value for name, value in properties.items()}, **options}
 
 
