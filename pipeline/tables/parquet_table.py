@@ -7,6 +7,7 @@
 A commit: files are written complete below `_penstock/staged`; the manifest is created, and with it the commit is made;
 old files are deleted and new ones renamed to their places. A process that dies before the manifest leaves staged files
 that no reader sees and the next commit deletes; one that dies after it leaves moves that the next opening finishes.
+Staged files of a commit that another writer may still make stay: a commit deletes only those that were there before it.
 
 Readers that list the folder (pandas, pyarrow, DuckDB, Spark) therefore never see a row twice or one of a commit that
 was not made. They may see a commit in part while its files are renamed, and for the same moment miss rows of files
@@ -72,7 +73,6 @@ class ParquetTable:
         self._state = load_state(self._folder)
         self._check()
         self._publish()
-        self._folder.delete(STAGED)
 
     @property
     def state(self) -> TableState:
@@ -155,11 +155,15 @@ class ParquetTable:
         )
         manifest = rules.with_files_where_due(self._state, manifest)
         path = f"{MANIFESTS}/{manifest.name}"
+        # Staged before this version is there, they are of this one or older: of commits that were made, or will fail.
+        staged_before = self._folder.names(STAGED)
         if not self._folder.create(path, rules.encoded(manifest), token=token):
             raise self._overtaken(manifest.version)
         self._state = rules.following(self._state, manifest)
         self._publish()
-        self._folder.delete(STAGED)
+        for name in self._folder.names(STAGED):
+            if name in staged_before:
+                self._folder.delete(f"{STAGED}/{name}")
         self._delete_old_manifests()
 
     def _overtaken(self, version: int) -> ConcurrentWriteError:
@@ -189,6 +193,8 @@ class ParquetTable:
             self._folder.delete(path)
         for one in last.added:
             self._folder.rename(one.staged, one.file.path)
+        for folder in {"/".join(one.staged.split("/")[: STAGED.count("/") + 2]) for one in last.added}:
+            self._folder.delete(folder)
 
     def _delete_old_manifests(self) -> None:
         if self._state.version % rules.FULL_EVERY:

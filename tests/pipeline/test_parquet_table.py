@@ -142,7 +142,8 @@ def test_a_writer_may_die_before_every_step_of_a_commit(
         assert write_new(opened(spark, folder), numbered(spark, 30, 36)) == (0 if whole.is_exact else 6)
         assert judge(naive_places(folder), both).is_exact
         assert judge(spark_places(read_table(spark, str(folder))), both).is_exact
-        assert [one.name for one in (folder / "_penstock").iterdir()] == ["manifests"]
+        # What a rewrite has staged that was never committed stays until the next commit.
+        assert len([*(folder / "_penstock" / "staged").glob("*")]) <= 1
         if not has_died:
             break
     # One file of the batch: manifest, rename, clean up; then the same with two removals. The batch is there from its
@@ -188,6 +189,29 @@ def test_a_second_writer_is_found_out(spark: SparkSession, tmp_path: Path) -> No
         write_new(stale, numbered(spark, 0, 12))
     assert judge(naive_places(folder), {place(number) for number in range(9)}).is_exact
     assert write_new(opened(spark, folder), numbered(spark, 0, 12)) == 3
+
+
+def test_a_writer_that_opens_the_table_leaves_a_commit_under_way_whole(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver that is taken for dead goes on: its files are staged when the next one opens the table."""
+    folder = tmp_path / "table"
+    first = opened(spark, folder)
+    later: list[ParquetTable] = []
+
+    def before_step() -> None:
+        if not later:
+            later.append(opened(spark, folder))
+
+    with steps_watched(monkeypatch, before_step):
+        assert write_new(first, numbered(spark, 0, 9)) == 9
+    expected = {place(number) for number in range(9)}
+    assert judge(naive_places(folder), expected).is_exact
+    with pytest.raises(ConcurrentWriteError, match="another writer has made version 1"):
+        write_new(later[0], numbered(spark, 0, 12))
+    assert judge(spark_places(read_table(spark, str(folder))), expected).is_exact
+    assert write_new(opened(spark, folder), numbered(spark, 0, 12)) == 3
+    assert not [*(folder / "_penstock" / "staged").glob("*")]
 
 
 def test_fields_are_added_and_types_stay(spark: SparkSession, tmp_path: Path) -> None:
