@@ -49,8 +49,11 @@ def resolve(
     """`places` have topic ids. Starts and ends are offsets, -2 and -1 for the ends of the log; None where a time has
     no record. `logs` are the log starts and the ends of what is stable.
 
-    Raises MirrorError where the log begins after a start that was asked for by its offset.
+    Raises MirrorError where the log begins after a start that was asked for by its offset, and for an offset of a
+    partition that is not there.
     """
+    for topic, partition in sorted({*starts, *ends} - places.keys()):
+        raise MirrorError(f"an offset of {topic}-{partition} was given, and no such partition is among what is copied")
     found = {}
     for place, source_topic_id in places.items():
         log_start, log_end = logs[place]

@@ -54,6 +54,15 @@ def test_deleted_records_are_not_passed_over() -> None:
         resolve(IDS, {A: 2}, {}, LOGS)
 
 
+@pytest.mark.parametrize("place", [("order", 0), ("orders", 7)])
+def test_offsets_of_a_partition_that_is_not_there_are_refused(place: tuple[str, int]) -> None:
+    """They would be left out, and the whole log copied in their place."""
+    with pytest.raises(MirrorError, match=f"an offset of {place[0]}-{place[1]} was given, and no such partition"):
+        resolve(IDS, {place: 2}, {}, LOGS)
+    with pytest.raises(MirrorError, match="no such partition"):
+        resolve(IDS, {}, {A: 10, place: 2}, LOGS)
+
+
 @pytest.mark.parametrize("limit", [1, 7, 50, 1_000])
 def test_pieces_go_through_all_once(limit: int) -> None:
     ranges = resolve(IDS, {}, {}, LOGS)
