@@ -19,6 +19,8 @@ from ...chaos.checkers.verdict_text import EXIT_CODES, told
 from ..config import JobConfig
 from ..job import Job, JobError
 from ..source import read_topics, started
+from ..tables.batch import new_token
+from ..tables.table_folder import HIDDEN, TableFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,10 +66,13 @@ class CheckConfig(JobConfig, frozen=True, kw_only=True):
 def build(spark: SparkSession, config: CheckConfig) -> StreamingQuery:
     if config.history:
         folder, _, name = config.history.rpartition("/")
+        _check_file(spark, config.history, name)
         # A stream of files is of a folder; the file is all that is in its batch.
         lines = spark.readStream.option("pathGlobFilter", _literal(name)).text(folder or ".")
         batches = lines.writeStream.foreachBatch(lambda rows, _: _judge_history(rows, config))
-        return started(JOB, msgspec.structs.replace(config, available_now=True), batches)
+        # Each run judges the file as it is now: a checkpoint of before would know its name, and leave it out.
+        once = msgspec.structs.replace(config, available_now=True)
+        return started(JOB, once, batches, part=f"history-{new_token(spark)}")
     if config.mirror_topic:
         return started(JOB, config, _digests(spark, config).writeStream.foreachBatch(_Batches(config).write))
     from ..checking.topic_frame import numbered
@@ -101,10 +106,9 @@ class _Batches:
         self.write(judged_batch(records, before, self._first_number), batch)
 
     def write(self, rows: DataFrame, batch: int) -> None:
-        if batch:
-            rows.write.mode("overwrite").parquet(f"{self._folder}/batch={batch}")
-        else:
-            rows.selectExpr("*", "0 as batch").write.mode("overwrite").partitionBy("batch").parquet(self._folder)
+        if not batch:
+            TableFolder(rows.sparkSession, self._folder).delete("")
+        rows.write.mode("overwrite").parquet(f"{self._folder}/batch={batch}")
 
 
 def _digests(spark: SparkSession, config: CheckConfig) -> DataFrame:
@@ -169,6 +173,14 @@ def _judge_topics(spark: SparkSession, config: CheckConfig) -> Verdict:
             yield Place(row.topic, row.partition, row.sequence), decode(row.told)
 
     return verdict_of(decoded(states, NumberSequence), decoded(found, Counted))
+
+
+def _check_file(spark: SparkSession, history: str, name: str) -> None:
+    """Raises JobError: without a batch nothing would be judged, and a verdict of before would be printed."""
+    if name.startswith(HIDDEN):
+        raise JobError(f"Spark leaves out files whose names begin with _ or a dot, as {name}: give it another name")
+    if not TableFolder(spark, history).exists(""):
+        raise JobError(f"There is no file {history}")
 
 
 def _literal(name: str) -> str:

@@ -104,6 +104,20 @@ def test_a_clean_topic_is_valid_and_one_without_numbers_shows_nothing(
     )
 
 
+def test_a_topic_may_begin_with_nothing_but_an_aborted_transaction(
+    spark: SparkSession, bootstrap: str, tmp_path: Path
+) -> None:
+    create_topics(bootstrap, "aborted-first", partition_count=PARTITIONS)
+    produce_aborted(bootstrap, "aborted-first", records()[:5], transactional_id="check-aborted")
+    config = topic_config(bootstrap, tmp_path, "aborted-first")
+    status, verdict = checked(spark, config)
+    assert (status, verdict.valid) == (4, "invalid-run")
+    produce(bootstrap, "aborted-first", records())
+    status, verdict = checked(spark, config)
+    assert (status, verdict.valid) == (0, "valid")
+    assert verdict.statistics["topics"]["records"] == KEYS * NUMBERS
+
+
 def test_a_mirror_with_planted_faults_is_found_out_and_a_true_one_is_valid(
     spark: SparkSession, bootstrap: str, tmp_path: Path
 ) -> None:
@@ -141,6 +155,14 @@ def test_a_history_has_the_exit_status_of_chaos_judge(
     status, verdict = checked(spark, config)
     assert (status, verdict.valid) == (3, "anomalies")
     assert "ANOMALIES\nduplicate (" in capsys.readouterr().out
+    # The next run has the same name and checkpoint: its verdict is that on the file as it is then.
+    healthy = QueueModel(Random(2)).run(200)
+    write_history(path, healthy.header, healthy.operations)
+    status, verdict = checked(spark, config)
+    assert (status, verdict.valid) == (0, "valid")
+    path.unlink()
+    with pytest.raises(JobError, match=f"There is no file {path}"):
+        checked(spark, config)
 
 
 def test_a_file_that_is_no_history_fails_with_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
