@@ -18,7 +18,7 @@ from ..records.decoding import ENCODED, REASON, decode
 from ..records.value_format import ValueFormat
 from ..source import read_topics, started
 from ..tables.changes import DELETED, KEY
-from ..tables.settings import TableSettings, artefacts_of, open_upserted
+from ..tables.settings import TableSettings, artefacts_of, bound_table, open_upserted
 from ..tables.table_sink import TableSink
 from .refused import refuse
 
@@ -36,6 +36,9 @@ class CdcConfig(JobConfig, frozen=True, kw_only=True, forbid_unknown_fields=True
     table: TableSettings
     value: ValueFormat = ValueFormat()
     envelope: Envelope = "none"
+
+    def bound_settings(self) -> dict[str, str]:
+        return bound_table(self.table)
 
 
 class CdcConfigError(JobError):

@@ -30,7 +30,7 @@ from ..results.table_snapshot import TableSnapshot
 from ..results.topic_result import joined_key, write_results
 from ..source import read_topics, started
 from ..tables.batch import kept
-from ..tables.settings import TableSettings, artefacts_of
+from ..tables.settings import TableSettings, artefacts_of, bound_table
 
 _RESULT: Final = ("event_time", "left", "right")
 
@@ -79,6 +79,10 @@ class JoinConfig(JobConfig, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise ValueError("`key` and `right_key` have as many fields, at least one")
         if not self.output_topic and self.table is None:
             raise ValueError("the results need an `output_topic` or a `table`")
+
+    def bound_settings(self) -> dict[str, str]:
+        keys = {"key": ",".join(self.key), "right_key": ",".join(self.right_key)}
+        return {**bound_table(self.table), "right_topic": self.right_topic, **keys}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

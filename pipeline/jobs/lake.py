@@ -17,7 +17,7 @@ from ..job import Job
 from ..records.decoding import ENCODED, REASON, decode
 from ..records.value_format import ValueFormat
 from ..source import read_topics, started
-from ..tables.settings import TableSettings, artefacts_of, open_appended
+from ..tables.settings import TableSettings, artefacts_of, bound_table, open_appended
 from ..tables.table_sink import TableSink
 from .refused import refuse
 
@@ -35,6 +35,9 @@ class LakeConfig(JobConfig, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     value: ValueFormat = ValueFormat()
     event_time: str = "timestamp"
     keep_encoded: bool = False
+
+    def bound_settings(self) -> dict[str, str]:
+        return bound_table(self.table)
 
 
 def build(spark: SparkSession, config: LakeConfig) -> StreamingQuery:

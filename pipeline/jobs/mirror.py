@@ -56,6 +56,10 @@ class MirrorConfig(JobConfig, frozen=True, kw_only=True):
         if self.sources and not self.sink_bootstrap:
             raise ValueError("with `sources`, `sink_bootstrap` says where they are copied to")
 
+    def bound_settings(self) -> dict[str, str]:
+        # Spark tells the sources of a checkpoint by their order: in another one each would go on at another's offsets.
+        return {"sources": ",".join(self.sources)}
+
     @property
     def clusters(self) -> dict[str, str]:
         """Brokers of each source by its name."""

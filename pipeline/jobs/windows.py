@@ -28,7 +28,7 @@ from ..results.table_result import appended, upserted
 from ..results.topic_result import joined_key, write_results
 from ..source import read_topics, started
 from ..tables.batch import kept
-from ..tables.settings import TableSettings, artefacts_of
+from ..tables.settings import TableSettings, artefacts_of, bound_table
 
 _WINDOW: Final = ("window_start", "window_end")
 
@@ -71,6 +71,13 @@ class WindowsConfig(JobConfig, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ValueError("sessions grow together, so only `output_mode` append writes them")
         if not self.output_topic and self.table is None:
             raise ValueError("the results need an `output_topic` or a `table`")
+
+    def bound_settings(self) -> dict[str, str]:
+        # Spark compares types only: with another field of the same type, or another length, values of the state would
+        # be added to what they are not of.
+        times = {name: str(getattr(self, name)) for name in ("window_ms", "slide_ms", "session_gap_ms")}
+        fields = {"event_time": self.event_time, "group_by": ",".join(self.group_by)}
+        return {**bound_table(self.table), **times, **fields, "aggregates": ",".join(self.aggregates)}
 
 
 def build(spark: SparkSession, config: WindowsConfig) -> StreamingQuery:

@@ -29,6 +29,8 @@ class CheckpointOwner(msgspec.Struct, frozen=True, kw_only=True):
     """Topics or the pattern: Spark takes other ones only in a new checkpoint."""
     penstock: str = __version__
     """The version that wrote the file; any later one continues it as long as the state version is the same."""
+    settings: dict[str, str] = {}
+    """As `JobConfig.bound_settings`; one that is not in the file is not compared."""
 
 
 def claim(spark: SparkSession, folder: str, owner: CheckpointOwner) -> None:
@@ -55,8 +57,10 @@ def claim(spark: SparkSession, folder: str, owner: CheckpointOwner) -> None:
 
 def compare(folder: str, found: CheckpointOwner, owner: CheckpointOwner) -> None:
     """Raises JobError with the first difference that forbids to go on."""
-    for field, what in (("job", "job"), ("name", "name"), ("state_version", "state version"), ("source", "source")):
-        before, now = getattr(found, field), getattr(owner, field)
+    named = (("job", "job"), ("name", "name"), ("state_version", "state version"), ("source", "source"))
+    pairs = [(what, getattr(found, field), getattr(owner, field)) for field, what in named]
+    pairs += [(what, before, owner.settings.get(what, before)) for what, before in found.settings.items()]
+    for what, before, now in pairs:
         if before != now:
             raise JobError(
                 f"The checkpoint {folder} was begun with the {what} {before!r} (penstock {found.penstock}), and this is"

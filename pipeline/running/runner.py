@@ -122,6 +122,7 @@ def _owner(job: Job[C], config: C) -> CheckpointOwner:
         name=instance_name(job, config),
         state_version=job.state_version,
         source=config.topic_pattern or ",".join(sorted(config.topics)),
+        settings=config.bound_settings(),
     )
 
 

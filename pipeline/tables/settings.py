@@ -32,6 +32,12 @@ class TableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     buckets: int = 16
 
 
+def bound_table(settings: TableSettings | None) -> dict[str, str]:
+    """As `JobConfig.bound_settings`: another table would lack what was read before, one that has it needs no checkpoint
+    to go on."""
+    return {"table": "" if settings is None else settings.location.rstrip("/")}
+
+
 def artefacts_of(settings: TableSettings) -> tuple[str, ...]:
     """What the format needs beside Spark, by its names in `connector/artefacts.py`."""
     return () if settings.format == "parquet" else (settings.format,)
