@@ -177,7 +177,7 @@ def submit(
     jars_dir: Path | None,
 ) -> None:
     """Print the line that runs a job on a cluster of Spark."""
-    from .submission.submit_line import submit_line
+    from .submission.submit_line import secrets_in, submit_line
 
     with _sentences():
         given_here = _given(assignments, bootstrap, checkpoint, available_now=available_now)
@@ -196,6 +196,9 @@ def submit(
             file=file,
             assignments=given_here,
         )
+    if secrets := secrets_in(given_here):
+        told = f"warning: the line has {', '.join(secrets)} for all to see: keep such options in the file of --config"
+        click.echo(told, err=True)
     click.echo(line)
 
 

@@ -72,14 +72,21 @@ def _assign(values: dict[str, Any], hints: Mapping[str, Any], name: str, assigne
     field, dot, key = name.partition(".")
     inner = _fields_of(hints.get(field)) if dot else None
     if inner is not None:
-        within = values[field] = dict(values.get(field, {}))
+        within = values[field] = _table(values, field)
         _assign(within, get_type_hints(inner), key, assigned)
     elif dot and get_origin(hints.get(field)) is dict:
-        values[field] = {**values.get(field, {}), key: assigned}
+        values[field] = {**_table(values, field), key: assigned}
     elif get_origin(hints.get(name)) is tuple:
         values[name] = [part.strip() for part in assigned.split(",") if part.strip()]
     else:
         values[name] = assigned
+
+
+def _table(values: Mapping[str, Any], field: str) -> dict[str, Any]:
+    found = values.get(field, {})
+    if not isinstance(found, dict):
+        raise ConfigError(f"`{field}` is a table, `[{field}]` in the file, and was given one value.")
+    return dict(found)
 
 
 def _fields_of(hint: Any) -> type[msgspec.Struct] | None:

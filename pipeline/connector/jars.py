@@ -46,8 +46,8 @@ def given(artefacts: Iterable[Artefact], folder: Path) -> tuple[Path, ...]:
     missing = [artefact.coordinate for artefact in artefacts if not any(folder.glob(artefact.file_pattern))]
     if missing:
         raise JarsMissingError(
-            f"{folder} lacks the jars of {', '.join(missing)}: `penstock pipeline jars --output {folder}` puts them"
-            " there."
+            f"{folder} lacks the jars of {', '.join(missing)}: `penstock pipeline jars --output {folder}` puts the"
+            " connector's there, and with `--with delta` or `--with iceberg` those of a format of tables."
         )
     return jars
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ from ..connector.artefacts import EXCLUDED, Artefact
 from ..connector.java import DEEP_STACKS
 
 PROGRAM: Final = Path(__file__).with_name("main.py")
+_SECRET: Final = re.compile(r"password|secret|jaas|credential|user\.info|token|ssl\..*key$", re.IGNORECASE)
 
 
 def submit_line(
@@ -54,3 +56,9 @@ def submit_line(
         *(word for key, value in assignments.items() for word in ("--set", f"{key}={value}")),
     ]
     return shlex.join(words)
+
+
+def secrets_in(assignments: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of options that are passwords and the like: on a line they are seen in the history of the shell, and by
+    all users of the machine while the program runs."""
+    return tuple(sorted(name for name in assignments if _SECRET.search(name)))

@@ -57,6 +57,7 @@ def test_properties_of_clients_keep_their_dots() -> None:
         ("", {"max_offsets_per_trigger": "0"}, "at least 1"),
         ("", {"trigger_interval_ms": "-1"}, "at least 0"),
         ("", {"isolation_level": "none"}, "read_committed or read_uncommitted"),
+        ("kafka = 'x'", {"kafka__security__protocol": "SSL"}, "`kafka` is a table, `[kafka]` in the file"),
     ],
 )
 def test_what_cannot_be_used_is_a_sentence(text: str, assignments: dict[str, str], message: str) -> None:

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from penstock.pipeline.connector.artefacts import artefacts
-from penstock.pipeline.submission.submit_line import PROGRAM, submit_line
+from penstock.pipeline.submission.submit_line import PROGRAM, secrets_in, submit_line
 
 
 def _words(
@@ -63,3 +63,21 @@ def test_an_archive_brings_python() -> None:
 
 def test_without_an_archive_python_is_at_the_same_place_everywhere() -> None:
     assert "spark.pyspark.python=/here/python" in _words()
+
+
+def test_options_that_are_secrets_are_named() -> None:
+    told = {
+        "topics": "a",
+        "kafka.sasl.jaas.config": "…",
+        "sink_kafka.ssl.keystore.password": "…",
+        "kafka.ssl.keystore.key": "…",
+        "value.registry.basic.auth.user.info": "…",
+        "kafka.ssl.truststore.location": "a.pem",
+        "key": "value.id",
+    }
+    assert secrets_in(told) == (
+        "kafka.sasl.jaas.config",
+        "kafka.ssl.keystore.key",
+        "sink_kafka.ssl.keystore.password",
+        "value.registry.basic.auth.user.info",
+    )
