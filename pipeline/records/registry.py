@@ -109,7 +109,7 @@ def _fetch(registry: Registry, path: str) -> StoredSchema:
 
 
 def _asked(request: urllib.request.Request, registry: Registry) -> bytes:
-    context = ssl.create_default_context(cafile=registry.ca_file or None) if request.type == "https" else None
+    context = _trust(registry) if request.type == "https" else None
     for attempt in range(_ATTEMPTS):
         is_last = attempt == _ATTEMPTS - 1
         try:
@@ -124,10 +124,27 @@ def _asked(request: urllib.request.Request, registry: Registry) -> bytes:
                     where = request.full_url.partition("?")[0]
                     raise RegistryError(f"{where} answers {error.code} {error.reason}") from None
         except (OSError, http.client.HTTPException) as error:
+            cause = error.reason if isinstance(error, urllib.error.URLError) else error
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                # It shows the same certificate the next time.
+                trusted = registry.ca_file or "the authorities of this machine"
+                raise RegistryError(
+                    f"the certificate of the schema registry {registry.url} was refused: {cause.verify_message} "
+                    f"(trusted are {trusted}; ssl.ca.location names another file)"
+                ) from None
             if is_last:
-                cause = error.reason if isinstance(error, urllib.error.URLError) else error
                 raise RegistryError(
                     f"the schema registry {registry.url} does not answer ({cause}), asked {_ATTEMPTS} times"
                 ) from None
         threading.Event().wait(_PAUSE_S * 2**attempt)
     raise AssertionError("the last attempt returns or raises")
+
+
+def _trust(registry: Registry) -> ssl.SSLContext:
+    """Raises RegistryError."""
+    try:
+        return ssl.create_default_context(cafile=registry.ca_file or None)
+    except OSError as error:
+        raise RegistryError(
+            f"ssl.ca.location of the registry is {registry.ca_file}: no certificates can be read from it ({error})"
+        ) from None

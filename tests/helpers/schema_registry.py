@@ -1,12 +1,13 @@
-"""A schema registry of one test: schemas by id and by subject, over HTTP, and what was asked of it."""
+"""A schema registry of one test: schemas by id and by subject, over HTTP or HTTPS, and what was asked of it."""
 
 from __future__ import annotations
 
 import base64
 import json
+import ssl
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
@@ -30,8 +31,13 @@ class Registered:
 class SchemaRegistry(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self) -> None:
+    def __init__(self, context: ssl.SSLContext | None) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
+        self._scheme = "http"
+        if context is not None:
+            self._scheme = "https"
+            # The thread of a connection does its handshake, as it reads.
+            self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         self.by_id: dict[int, Registered] = {}
         self.subjects: dict[str, list[Registered]] = {}
         self.asked: list[str] = []
@@ -40,7 +46,7 @@ class SchemaRegistry(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
+        return f"{self._scheme}://127.0.0.1:{self.server_port}"
 
     def register(self, schema_id: int, registered: Registered, *, subject: str = "") -> None:
         self.by_id[schema_id] = registered
@@ -81,13 +87,19 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
+    def handle(self) -> None:
+        # A client that refuses the certificate leaves in the handshake.
+        with suppress(ssl.SSLError, ConnectionError):
+            super().handle()
+
     def log_message(self, *_arguments: object) -> None:
         pass
 
 
 @contextmanager
-def schema_registry() -> Iterator[SchemaRegistry]:
-    with SchemaRegistry() as server, ThreadPoolExecutor(1) as pool:
+def schema_registry(context: ssl.SSLContext | None = None) -> Iterator[SchemaRegistry]:
+    """Over HTTPS with the certificate of `context`."""
+    with SchemaRegistry(context) as server, ThreadPoolExecutor(1) as pool:
         pool.submit(server.serve_forever, 0.01)
         try:
             yield server

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from certificates import Authority
 from schema_registry import USER_INFO, Registered, SchemaRegistry, schema_registry
 
 from penstock.pipeline.records import registry as client
@@ -16,6 +19,22 @@ from penstock.pipeline.records.registry import Registry, registry_of
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[SchemaRegistry]:
     monkeypatch.setattr(client, "_PAUSE_S", 0.0)
     with schema_registry() as running:
+        yield running
+
+
+@pytest.fixture
+def authority() -> Authority:
+    return Authority()
+
+
+@pytest.fixture
+def secure_server(authority: Authority, tmp_path: Path) -> Iterator[SchemaRegistry]:
+    shown = tmp_path / "server.pem"
+    shown.write_text(authority.issue("127.0.0.1"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(shown)
+    with schema_registry(context) as running:
+        running.register(7, Registered(schema='"long"'))
         yield running
 
 
@@ -69,3 +88,38 @@ def test_a_registry_that_is_not_there(server: SchemaRegistry, registry: Registry
     server.server_close()
     with pytest.raises(RegistryError, match=r"does not answer \(.*\), asked 3 times"):
         registry.by_id(1)
+
+
+def _trusting(server: SchemaRegistry, ca_file: Path) -> Registry:
+    return registry_of({"url": server.url, "basic.auth.user.info": USER_INFO, "ssl.ca.location": str(ca_file)})
+
+
+def test_a_registry_over_tls_shows_a_certificate_of_the_authority_that_is_named(
+    secure_server: SchemaRegistry, authority: Authority, tmp_path: Path
+) -> None:
+    trusted = tmp_path / "authority.pem"
+    trusted.write_text(authority.certificate)
+    assert secure_server.url.startswith("https://")
+    found = _trusting(secure_server, trusted).by_id(7)
+    assert found is not None
+    assert found.schema == '"long"'
+
+
+def test_a_certificate_of_another_authority_is_refused_at_once(secure_server: SchemaRegistry, tmp_path: Path) -> None:
+    another = tmp_path / "another.pem"
+    another.write_text(Authority().certificate)
+    with pytest.raises(RegistryError, match=r"certificate of .* was refused: .*issuer.*trusted are .*another\.pem"):
+        _trusting(secure_server, another).by_id(7)
+    unnamed = registry_of({"url": secure_server.url, "basic.auth.user.info": USER_INFO})
+    with pytest.raises(RegistryError, match=r"trusted are the authorities of this machine; ssl\.ca\.location names"):
+        unnamed.by_id(7)
+    assert not secure_server.asked, "the password was not sent"
+
+
+@pytest.mark.parametrize("text", [None, "no certificate"])
+def test_a_file_without_authorities_is_named(secure_server: SchemaRegistry, tmp_path: Path, text: str | None) -> None:
+    file = tmp_path / "authorities.pem"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(RegistryError, match=r"ssl\.ca\.location .*authorities\.pem"):
+        _trusting(secure_server, file).by_id(7)
