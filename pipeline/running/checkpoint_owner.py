@@ -34,12 +34,12 @@ class CheckpointOwner(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def claim(spark: SparkSession, folder: str, owner: CheckpointOwner) -> None:
-    """Writes who owns the checkpoint in `folder`, or compares. Raises JobError when it is another's, and when one of
-    another state version lies beside it."""
+    """Writes who owns the checkpoint in `folder`, or compares. A start that failed before its first batch owns nothing.
+    Raises JobError when it is another's, and when one of another state version lies beside it."""
     jvm: Any = spark._jvm
     path = jvm.org.apache.hadoop.fs.Path(f"{folder}/{FILE_NAME}")
     files = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
-    if files.exists(path):
+    if files.exists(path) and _has_batches(files, jvm, folder):
         stream = files.open(path)
         try:
             written = bytes(jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
@@ -48,7 +48,7 @@ def claim(spark: SparkSession, folder: str, owner: CheckpointOwner) -> None:
         compare(folder, _decoded(folder, written), owner)
         return
     _refuse_other_versions(files, jvm, folder, owner)
-    stream = files.create(path, False)
+    stream = files.create(path, True)
     try:
         stream.write(bytearray(msgspec.json.encode(owner)))
     finally:
@@ -67,6 +67,15 @@ def compare(folder: str, found: CheckpointOwner, owner: CheckpointOwner) -> None
                 f" {now!r}: a query cannot continue it. Use another --checkpoint or name, or remove the folder to begin"
                 " anew."
             )
+
+
+def _has_batches(files: Any, jvm: Any, folder: str) -> bool:
+    """Whether a query of the checkpoint has begun a batch: Spark writes its offsets first."""
+    for query in files.listStatus(jvm.org.apache.hadoop.fs.Path(folder)):
+        offsets = jvm.org.apache.hadoop.fs.Path(query.getPath(), "offsets")
+        if query.isDirectory() and files.exists(offsets) and len(files.listStatus(offsets)):
+            return True
+    return False
 
 
 def _decoded(folder: str, written: bytes) -> CheckpointOwner:

@@ -96,6 +96,20 @@ def test_a_checkpoint_of_another_state_version_is_refused(spark: SparkSession, c
         _run(spark, config, job=raised)
 
 
+def test_a_start_that_failed_binds_the_checkpoint_to_nothing(spark: SparkSession, config: _CopyConfig) -> None:
+    """What was wrong with it can be put right."""
+
+    def refuse(_session: SparkSession, _config: _CopyConfig) -> StreamingQuery:
+        raise JobError("there is no such field")
+
+    misspelled = msgspec.structs.replace(config, topics=("misspelled",))
+    with pytest.raises(JobError, match="no such field"):
+        _run(spark, misspelled, job=Job(name="copy", help="", config_type=_CopyConfig, state_version=1, build=refuse))
+    assert _run(spark, config) == 0
+    with pytest.raises(JobError, match="source"):
+        _run(spark, misspelled)
+
+
 def test_a_query_that_fails_is_a_sentence(spark: SparkSession, config: _CopyConfig) -> None:
     Path(config.folder).write_text("a file where a folder is to be")
     with pytest.raises(JobError, match=r"copy cannot start: .*Parent path is not a directory"):
