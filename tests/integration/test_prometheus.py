@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import signal
-import subprocess
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from missing_tools import unavailable
+from prometheus_server import BOARDS, Prometheus, board_queries, prometheus_server
 from waiting import wait_for
 
 from penstock.chaos.faults.small_disk import SmallDisk, SmallDiskUnavailableError
 from penstock.local.cluster import LocalCluster
-from penstock.local.ports import find_free
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
-ROOT = Path(__file__).resolve().parents[2]
-BOARDS = ROOT / "deploy/grafana/dashboards"
+SHIPPED = Path(__file__).resolve().parents[2] / "deploy/prometheus"
 DEADLINE_S = 60.0
 DISK_BYTES = 400 * 1024 * 1024
 FULL_BYTES = 256 * 1024 * 1024
@@ -39,22 +31,6 @@ PROPERTIES = {
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
 }
-
-
-class Prometheus:
-    """A server of its own, which scrapes every second."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-
-    def query(self, expression: str) -> list[dict[str, Any]]:
-        asked = urllib.parse.urlencode({"query": expression})
-        with urllib.request.urlopen(f"{self._url}/api/v1/query?{asked}", timeout=30) as answer:
-            result: list[dict[str, Any]] = json.load(answer)["data"]["result"]
-            return result
-
-    def firing(self) -> set[str]:
-        return {one["metric"]["alertname"] for one in self.query('ALERTS{alertstate="firing"}')}
 
 
 @pytest.fixture(scope="module")
@@ -83,43 +59,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, disk: SmallDisk | None) ->
 
 @pytest.fixture(scope="module")
 def prometheus(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    program = shutil.which("prometheus")
-    if program is None:
-        unavailable("prometheus is not installed (Debian: apt-get install prometheus)")
     folder = tmp_path_factory.mktemp("prometheus")
-    rules = (ROOT / "deploy/prometheus/alerts.yml").read_text()
+    rules = (SHIPPED / "alerts.yml").read_text()
     (folder / "alerts.yml").write_text(re.sub(r"for: \d+m", "for: 0s", rules))
     targets = [(node.admin or "").removeprefix("http://") for node in cluster.nodes.values()]
-    shipped = (ROOT / "deploy/prometheus/prometheus.yml").read_text()
-    configured = re.sub(r"- targets:\n(?: +- node-.*\n)+", f"- targets: {json.dumps(targets)}\n", shipped)
-    configured = configured.replace("interval: 15s", "interval: 1s")
-    (folder / "prometheus.yml").write_text(configured)
-    port = find_free(Random())
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [
-                program,
-                f"--config.file={folder / 'prometheus.yml'}",
-                f"--storage.tsdb.path={folder / 'data'}",
-                f"--web.listen-address=127.0.0.1:{port}",
-            ],
-            stdout=log,
-            stderr=log,
-        )
-    try:
-        server = Prometheus(f"http://127.0.0.1:{port}")
-        wait_for(lambda: _is_up(server), lambda: f"three nodes are scraped: {(folder / 'log').read_text()[-2000:]}")
+    with prometheus_server(folder, (SHIPPED / "prometheus.yml").read_text(), targets, job="penstock") as server:
         yield server
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(30)
-
-
-def _is_up(server: Prometheus) -> bool:
-    try:
-        return len(server.query('up{job="penstock"} == 1')) == 3
-    except OSError:
-        return False
 
 
 def _use(cluster: LocalCluster, name: str) -> None:
@@ -149,29 +94,13 @@ def _use(cluster: LocalCluster, name: str) -> None:
     assert admin.create_topics([NewTopic(name, 1, 3)])[name].exception(DEADLINE_S) is not None
 
 
-def _without_variables(query: str) -> str:
-    return re.sub(r"\$(cluster|instance|topic)\b", ".*", query).replace("$__rate_interval", "30s")
-
-
 def test_every_query_of_every_dashboard_has_data(cluster: LocalCluster, prometheus: Prometheus) -> None:
     # A node that another test has killed remembers no request of before.
     _use(cluster, "metered-again")
-    queries = {
-        _without_variables(target["expr"]): f"{board.stem}: {panel['title']}"
-        for board in BOARDS.glob("*.json")
-        for panel in json.loads(board.read_text())["panels"]
-        for target in panel.get("targets", ())
-    }
+    # That of jobs is asked where there is one: tests/pipeline.
+    queries = board_queries(*(board for board in BOARDS.glob("*.json") if board.stem != "pipeline"))
     assert len(queries) > 80
-    left = dict(queries)
-
-    def is_answered() -> bool:
-        for query in tuple(left):
-            if prometheus.query(query):
-                del left[query]
-        return not left
-
-    wait_for(is_answered, lambda: f"queries without data: {left}", interval_s=1.0)
+    prometheus.wait_all_have_data(queries)
 
 
 def test_a_killed_node_fires_what_it_should_and_clears_when_it_is_back(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartiti
 from confluent_kafka.admin import AdminClient
 from exposed_metrics import Samples
 from pipeline_topics import Sent, create_topics, produce
+from prometheus_server import BOARDS, board_queries, prometheus_server
 from rich.console import Console
 from waiting import wait_for
 
@@ -49,9 +51,9 @@ def topic_with_rows(bootstrap: str, name: str) -> None:
     produce(bootstrap, name, (Sent(value=str(number), partition=number % PARTITIONS) for number in range(ROWS)))
 
 
-def start(spark: SparkSession, bootstrap: str, topic: str, folder: Path, batch: FirstLife) -> StreamingQuery:
-    """Three batches of 100."""
-    rows = (
+def records(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
+    """In batches of 100."""
+    return (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", bootstrap)
         .option("subscribe", topic)
@@ -59,8 +61,21 @@ def start(spark: SparkSession, bootstrap: str, topic: str, folder: Path, batch: 
         .option("maxOffsetsPerTrigger", "100")
         .load()
     )
-    writer = rows.writeStream.queryName(topic).foreachBatch(batch).option("checkpointLocation", str(folder))
+
+
+def start(spark: SparkSession, bootstrap: str, topic: str, folder: Path, batch: FirstLife) -> StreamingQuery:
+    """Three batches."""
+    writer = (
+        records(spark, bootstrap, topic)
+        .writeStream.queryName(topic)
+        .foreachBatch(batch)
+        .option("checkpointLocation", str(folder))
+    )
     return writer.trigger(availableNow=True).start()
+
+
+def counted(rows: DataFrame, _batch_id: int) -> None:
+    rows.count()
 
 
 def committed(bootstrap: str, group: str) -> dict[int, int]:
@@ -116,6 +131,34 @@ def test_progress_outlives_a_failure_and_a_restart_of_the_query(
         "watched: ended, batch 2, 300 rows, 0 behind, restarted once",
     ]
     assert progress.metrics_port is None, "nothing listens any more"
+
+
+def test_every_query_of_the_dashboard_has_data(spark: SparkSession, bootstrap: str, tmp_path: Path) -> None:
+    """A real Prometheus scrapes a query that counts by event time, as the page of the pipeline has it configured."""
+    topic_with_rows(bootstrap, "charted")
+    page = Path(__file__).resolve().parents[2] / "docs/pipeline.md"
+    shipped = re.search(r"```yaml\n(scrape_configs:.*?)```", page.read_text(), re.DOTALL)
+    assert shipped is not None
+    config = ProgressConfig(
+        pipeline="windows", metrics_port=0, group="charters", group_properties={"bootstrap.servers": bootstrap}
+    )
+    rows = records(spark, bootstrap, "charted").withWatermark("timestamp", "1 minute")
+    counts = rows.groupBy("timestamp").count().writeStream.queryName("charted").outputMode("update")
+    batches = counts.option("checkpointLocation", str(tmp_path / "checkpoint")).foreachBatch(counted)
+    with Progress(config, console=Console(file=io.StringIO())) as progress:
+        progress.attach(spark)
+        query = batches.trigger(processingTime="1 second").start()
+        target = f"127.0.0.1:{progress.metrics_port}"
+        told = "global:\n  scrape_interval: 15s\n" + shipped[1]
+        try:
+            with prometheus_server(tmp_path, told, [target], job="penstock-pipeline") as prometheus:
+                # Batches go on while it scrapes.
+                prometheus.wait_all_have_data(
+                    board_queries(BOARDS / "pipeline.json"),
+                    before_each=lambda: produce(bootstrap, "charted", [Sent(value="one more")]),
+                )
+        finally:
+            query.stop()
 
 
 def test_a_group_with_members_refuses_the_offsets_and_the_job_goes_on(
