@@ -15,7 +15,7 @@ from ..client.assignments import parse_assignments
 from ..client.bootstrap import ENVIRONMENT_VARIABLE
 from ..client.options import Command, with_options
 from ..client.terminal import print_table
-from .config_reading import ConfigError, read_config
+from .config_reading import ConfigError, read_config, text_of
 from .connector.artefacts import Artefact, UnsuitableSparkError, artefacts, check_spark_version
 from .connector.jars import JarsMissingError, given, resolve, spark_submit
 from .connector.java import JavaMissingError, java_home
@@ -230,10 +230,9 @@ def print_options(job: Job[Any]) -> None:
 
 
 def config_of(job: Job[Any], file: Path | None, assignments: Mapping[str, str]) -> JobConfig:
-    """Raises ConfigError and OSError."""
-    text = "" if file is None else file.read_text(encoding="utf-8")
+    """Raises ConfigError."""
     config: JobConfig = read_config(
-        job.config_type, text=text, assignments=assignments, where="the options" if file is None else file.name
+        job.config_type, text=text_of(file), assignments=assignments, where="the options" if file is None else file.name
     )
     return config
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -17,6 +18,16 @@ C = TypeVar("C", bound=JobConfig)
 class ConfigError(Exception):
     """A config cannot be used; the message says what was expected, what was found and where. No values of properties
     of clients are in it."""
+
+
+def text_of(file: Path | None) -> str:
+    """What is in a file of options, nothing without one. Raises ConfigError."""
+    try:
+        return "" if file is None else file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file} is not UTF-8: {error}.") from error
 
 
 def read_config(config_type: type[C], *, text: str, assignments: Mapping[str, str], where: str = "the config") -> C:

@@ -10,7 +10,7 @@ import click
 from ..client.assignments import parse_assignments
 from ..client.bootstrap import ENVIRONMENT_VARIABLE
 from ..client.terminal import print_table
-from .config_reading import ConfigError, read_config
+from .config_reading import ConfigError, read_config, text_of
 
 
 @click.command("move-group")
@@ -36,8 +36,7 @@ def move_group(
     given = {"checkpoint": "none", **({"bootstrap": bootstrap} if bootstrap else {}), **assignments}
     rows, is_complete = [], True
     try:
-        text = "" if file is None else file.read_text(encoding="utf-8")
-        settings = copy_settings(read_config(MirrorConfig, text=text, assignments=given))
+        settings = copy_settings(read_config(MirrorConfig, text=text_of(file), assignments=given))
         sink_map = SinkMap(settings.sink, settings.map_topic, settings.choice.replication_factor)
         sink_map.follow(is_first_batch=False)
         for group in groups:

@@ -18,7 +18,7 @@ import signal
 import sqlite3
 import threading
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -85,10 +85,15 @@ def _positions(bootstrap: str) -> dict[str, int]:
     at_end: set[int | None] = set()
     while len(at_end) < len(partitions):
         message = consumer.poll(POLL_S)
-        if message is not None and message.error() is not None:
-            at_end.add(message.partition())
-        elif message is not None:
+        if message is None:
+            continue
+        error = message.error()
+        if error is None:
             positions[_text(message.key())] = json.loads(message.value() or b"")["position"]
+        elif error.code() == KafkaError._PARTITION_EOF:
+            at_end.add(message.partition())
+        elif not error.retriable():
+            raise KafkaException(error)
     consumer.close()
     return positions
 
@@ -168,7 +173,7 @@ def run_sink(bootstrap: str, sink: Sink, stopped: threading.Event, *, once: bool
     consumer.subscribe([LOGS, METRICS])
     at_end: set[tuple[str | None, int | None]] = set()
     try:
-        while not stopped.is_set() and not (once and at_end and len(at_end) == len(consumer.assignment())):
+        while not stopped.is_set() and not (once and _is_at_end(consumer, at_end)):
             records = []
             for message in consumer.consume(BATCH_SIZE, POLL_S):
                 error = message.error()
@@ -183,6 +188,12 @@ def run_sink(bootstrap: str, sink: Sink, stopped: threading.Event, *, once: bool
                 consumer.commit(asynchronous=False)
     finally:
         consumer.close()
+
+
+def _is_at_end(consumer: Consumer, at_end: Set[tuple[str | None, int | None]]) -> bool:
+    """Whether it has partitions, and has reached the end of each."""
+    assigned = {(one.topic, one.partition) for one in consumer.assignment()}
+    return bool(assigned) and assigned <= at_end
 
 
 def _text(data: str | bytes | None) -> str:

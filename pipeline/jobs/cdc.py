@@ -55,6 +55,7 @@ def build(spark: SparkSession, config: CdcConfig) -> StreamingQuery:
         is_good=fn.col(REASON).isNull(),
         reject=lambda rejected: refuse(rejected, config, JOB.name),
         not_stored=(REASON, ENCODED, "headers"),
+        has_each_batch=True,
     )
     return started(JOB, config, cdc_changes(decoded, config.envelope).writeStream.foreachBatch(sink))
 

@@ -49,6 +49,7 @@ def build(spark: SparkSession, config: LakeConfig) -> StreamingQuery:
         is_good=fn.col(REASON).isNull(),
         reject=lambda rejected: refuse(rejected, config, JOB.name),
         not_stored=(REASON,) if config.keep_encoded else (REASON, ENCODED),
+        has_each_batch=True,
     )
     return started(JOB, config, rows.writeStream.foreachBatch(sink))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 def main(arguments: list[str]) -> int:
     """Runs `JOB [--config FILE] [--set KEY=VALUE]…`; returns the exit status."""
-    from penstock.pipeline.config_reading import ConfigError, read_config
+    from penstock.pipeline.config_reading import ConfigError, read_config, text_of
     from penstock.pipeline.connector.artefacts import artefacts
     from penstock.pipeline.job import JobError, instance_name
     from penstock.pipeline.jobs.catalogue import HELP, find_job
@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
     try:
         config = read_config(
             job.config_type,
-            text="" if options.config is None else _read(options.config),
+            text=text_of(_beside_driver(options.config)),
             assignments=dict(one.split("=", 1) for one in options.set),
         )
         from pyspark import __version__ as spark_version
@@ -46,10 +46,10 @@ def main(arguments: list[str]) -> int:
         return 1
 
 
-def _read(path: str) -> str:
+def _beside_driver(path: str | None) -> Path | None:
     """The file, or what `--files` has laid beside the driver."""
-    here = Path(path)
-    return (here if here.exists() else Path(here.name)).read_text(encoding="utf-8")
+    here = None if path is None else Path(path)
+    return here if here is None or here.exists() else Path(here.name)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -149,3 +150,10 @@ def test_a_table_whose_checkpoint_is_lost_goes_on_where_it_is(lake: Lake, spark:
     assert sorted(values) == [*range(600)]
     expected = {(message.topic(), message.partition(), message.offset()) for message in drain(bootstrap, lake.topic)}
     assert judge(spark_places(spark.read.parquet(str(lake.folder))), expected).is_exact  # type: ignore[arg-type]
+    # The other way round, the table is lost: on from the checkpoint it would lack all this.
+    shutil.rmtree(lake.folder)
+    produce(bootstrap, lake.topic, [Sent(value="600")])
+    with pytest.raises(JobError, match="the table has nothing: was it deleted"):
+        lake.run(name="another")
+    lake.run(name="anew")
+    assert read_table(spark, str(lake.folder)).count() == 601

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import pytest
 
 from penstock.pipeline.config import JobConfig
-from penstock.pipeline.config_reading import ConfigError, read_config
+from penstock.pipeline.config_reading import ConfigError, read_config, text_of
 
 _ENOUGH: Final[dict[str, Any]] = {"bootstrap": "127.0.0.1:9092", "checkpoint": "/checkpoints"}
 
@@ -101,3 +102,11 @@ def test_fields_within_a_field_are_named_with_a_dot() -> None:
     assert other.other.location == "b"
     with pytest.raises(ConfigError, match="locaton"):
         read_config(_PlacedConfig, text="", assignments={**_ENOUGH, "place.locaton": "a"})
+
+
+def test_a_file_that_cannot_be_read_is_told_of(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"job\.toml cannot be read: No such file"):
+        text_of(tmp_path / "job.toml")
+    (tmp_path / "job.toml").write_bytes(b'name = "\xff"')
+    with pytest.raises(ConfigError, match=r"job\.toml is not UTF-8"):
+        text_of(tmp_path / "job.toml")
