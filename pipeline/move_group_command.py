@@ -28,6 +28,7 @@ def move_group(
     Stop the consumers first, and let the mirror copy what is left: a group then reads about a hundred records of a
     partition again at most. Offsets that a group has committed in the sink itself are never set back.
     """
+    from .connector.errors import RequestError
     from .jobs.mirror import MirrorConfig, copy_settings
     from .mirroring.errors import MirrorError
     from .mirroring.group_mover import move_group as move
@@ -47,7 +48,7 @@ def move_group(
                 is_complete = False
             for partition in found.not_copied:
                 click.echo(f"group {group}: nothing of {partition} is in the sink yet", err=True)
-    except (ConfigError, MirrorError, ValueError) as error:
+    except (ConfigError, MirrorError, RequestError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     print_table(("group", "topic", "partition", "offset in the sink"), rows)
     raise SystemExit(0 if is_complete else 1)

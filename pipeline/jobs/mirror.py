@@ -13,9 +13,9 @@ import msgspec
 
 from ..config import JobConfig
 from ..connector.client_properties import SINK, SOURCE, client_config
+from ..connector.deadline import Deadline
 from ..job import Job, JobError
 from ..mirroring.batch_copy import BatchCopy, CopySettings
-from ..mirroring.deadline import Deadline
 from ..mirroring.group_mover import move_group
 from ..mirroring.rules.source_partition import INTERNAL_TOPICS
 from ..mirroring.rules.write_plan import TRANSACTION_BYTES

@@ -11,9 +11,9 @@ from confluent_kafka import IsolationLevel
 from confluent_kafka.admin import OffsetSpec
 from pyspark.sql import DataFrame, SparkSession
 
-from .admin_clients import list_offsets
+from ..connector.admin_clients import list_offsets
+from ..connector.deadline import Deadline
 from .batch_copy import BatchCopy
-from .deadline import Deadline
 from .errors import MirrorError
 from .rules.backfill_ranges import Bound, Place, bound, next_piece, resolve
 from .rules.offset_map import Range, range_record, request_record
@@ -48,7 +48,7 @@ class BackfillCopy:
         self._read = read
 
     def __call__(self, records: DataFrame, batch_id: int) -> None:
-        """Raises MirrorError."""
+        """Raises MirrorError, RequestError."""
         copy = self._copy
         copy.prepare(is_first_batch=batch_id == 0)
         ranges = self._ranges()

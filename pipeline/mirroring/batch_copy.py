@@ -13,9 +13,9 @@ from confluent_kafka.admin import OffsetSpec
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from .admin_clients import list_offsets
+from ..connector.admin_clients import list_offsets
+from ..connector.deadline import Deadline
 from .batch_task import REPORT_SCHEMA, Report, reports_of, write_batches
-from .deadline import Deadline
 from .errors import MirrorError
 from .record_columns import COLUMNS
 from .rules.source_partition import offset_map_topic
@@ -31,7 +31,7 @@ _ARROW: Final = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(8 * 2**20),
 }
 _TIMEOUT_S: Final = 60.0
-_SENTENCE: Final = re.compile(r"\.errors\.MirrorError: (.*)")
+_SENTENCE: Final = re.compile(r"\.errors\.(?:Mirror|Request)Error: (.*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class BatchCopy:
         self._topics = TopicRoutes(sources=settings.sources, sink=settings.sink, choice=settings.choice)
 
     def prepare(self, *, is_first_batch: bool) -> None:
-        """Follows the offset map and the topics. Raises MirrorError."""
+        """Follows the offset map and the topics. Raises MirrorError, RequestError."""
         self.map.follow(is_first_batch=is_first_batch)
         copied_before = {position.target_topic for position in self.map.found.positions.values()}
         self.routes = self._topics.find(copied_before)
@@ -114,7 +114,8 @@ class BatchCopy:
 
 
 def raise_sentence(failure: Exception) -> None:
-    """Raises the MirrorError of a task again, if that is what ended it, without the stacks of Java and Python."""
+    """Raises MirrorError with the sentence of a task's MirrorError or RequestError, if such a one ended it, without the
+    stacks of Java and Python."""
     found = _SENTENCE.search(str(failure))
     if found is not None:
         raise MirrorError(found[1]) from failure

@@ -36,7 +36,7 @@ class Report:
 
 
 def write_batches(batches: Iterable[pa.RecordBatch], plan: WritePlan) -> Iterator[pa.RecordBatch]:
-    """One row of `REPORT_SCHEMA` for each source partition. Raises MirrorError."""
+    """One row of `REPORT_SCHEMA` for each source partition. Raises MirrorError, RequestError."""
     writer: PartitionWriter | None = None
     reports = []
     try:

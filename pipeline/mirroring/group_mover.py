@@ -10,8 +10,8 @@ from typing import Final
 from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from .admin_clients import REQUEST_TIMEOUT_S, admin_client, list_offsets, repeatedly
-from .deadline import Deadline
+from ..connector.admin_clients import REQUEST_TIMEOUT_S, admin_client, list_offsets, repeatedly
+from ..connector.deadline import Deadline
 from .rules.group_offsets import Translation, advances, translate_group
 from .rules.offset_map import OffsetMap
 from .rules.source_partition import SourcePartition
@@ -38,7 +38,7 @@ class Move:
 def move_group(
     group: str, sources: Mapping[str, Mapping[str, str]], sink: Mapping[str, str], offset_map: OffsetMap
 ) -> Move:
-    """Never back behind what the group has committed in the sink itself. Raises MirrorError."""
+    """Never back behind what the group has committed in the sink itself. Raises RequestError."""
     deadline = Deadline(_TIMEOUT_S)
     committed = {
         SourcePartition(cluster=cluster, topic=topic, partition=partition): offset
@@ -68,7 +68,7 @@ def move_group(
 
 
 def committed_offsets(properties: Mapping[str, str], group: str, deadline: Deadline) -> dict[tuple[str, int], int]:
-    """Of stable transactions. Raises MirrorError."""
+    """Of stable transactions. Raises RequestError."""
 
     def ask() -> dict[tuple[str, int], int]:
         wanted = [ConsumerGroupTopicPartitions(group)]

@@ -7,8 +7,8 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from .admin_clients import QUICK_CLIENT
-from .deadline import Deadline
+from ..connector.admin_clients import QUICK_CLIENT
+from ..connector.deadline import Deadline
 from .errors import MirrorError
 from .rules.offset_map import Pair
 

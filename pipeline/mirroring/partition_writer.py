@@ -23,8 +23,8 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from .admin_clients import QUICK_CLIENT, is_hopeless, topic_id
-from .deadline import Deadline
+from ..connector.admin_clients import QUICK_CLIENT, is_hopeless, topic_id
+from ..connector.deadline import Deadline
 from .errors import MirrorError
 from .map_reader import read_map
 from .record_columns import RecordColumns, joined
@@ -77,7 +77,7 @@ class PartitionWriter:
         return None if self._position is None else self._position.next_offset
 
     def add(self, records: RecordColumns) -> None:
-        """In ascending order of the offsets. Raises MirrorError."""
+        """In ascending order of the offsets. Raises MirrorError, RequestError."""
         self._parts.append(records)
         size_bytes = sum(part.size_bytes for part in self._parts)
         count = sum(map(len, self._parts))
@@ -85,7 +85,7 @@ class PartitionWriter:
             self._write_parts()
 
     def finish(self) -> None:
-        """Writes what is left. Raises MirrorError."""
+        """Writes what is left. Raises MirrorError, RequestError."""
         self._write_parts()
         if self._producer is not None and self._is_open:
             # Readers of the offset map need not wait for its timeout.

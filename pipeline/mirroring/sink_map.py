@@ -9,7 +9,7 @@ from typing import Final
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Producer
 from confluent_kafka.admin import NewTopic, OffsetSpec
 
-from .admin_clients import (
+from ..connector.admin_clients import (
     QUICK_CLIENT,
     REQUEST_TIMEOUT_S,
     admin_client,
@@ -18,7 +18,7 @@ from .admin_clients import (
     list_offsets,
     repeatedly,
 )
-from .deadline import Deadline
+from ..connector.deadline import Deadline
 from .errors import MirrorError
 from .map_reader import read_map
 from .rules.offset_map import OffsetMap, Pair, map_partition, tombstone
@@ -42,7 +42,8 @@ class SinkMap:
         self._replication_factor = replication_factor
 
     def follow(self, *, is_first_batch: bool) -> None:
-        """Reads what was committed since. Raises MirrorError, also when the topic of a copy that has begun is gone."""
+        """Reads what was committed since. Raises RequestError, and MirrorError when the topic of a copy that has begun
+        is gone."""
         deadline = Deadline(_TIMEOUT_S)
         if not self.offsets:
             self.offsets = [0] * self._partition_count(deadline, is_first_batch)
@@ -97,7 +98,7 @@ class SinkMap:
 
 
 def create_topic(sink: Mapping[str, str], topic: NewTopic, deadline: Deadline) -> None:
-    """Returns when all brokers that are asked know it. Raises MirrorError."""
+    """Returns when all brokers that are asked know it. Raises MirrorError, RequestError."""
 
     def ask() -> None:
         (future,) = admin_client(sink).create_topics([topic], request_timeout=REQUEST_TIMEOUT_S).values()

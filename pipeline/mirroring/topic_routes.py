@@ -10,8 +10,8 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import ConfigResource, ConfigSource, NewPartitions, NewTopic
 
-from .admin_clients import REQUEST_TIMEOUT_S, admin_client, describe_topics, error_of, repeatedly
-from .deadline import Deadline
+from ..connector.admin_clients import REQUEST_TIMEOUT_S, admin_client, describe_topics, error_of, repeatedly
+from ..connector.deadline import Deadline
 from .errors import MirrorError
 from .rules.topic_steps import (
     AddPartitions,
@@ -53,7 +53,7 @@ class TopicRoutes:
     _clusters: dict[str, str] = field(default_factory=dict)
 
     def find(self, copied_before: set[str]) -> dict[tuple[str, str], TopicRoute]:
-        """By cluster and topic. `copied_before` are targets with positions. Raises MirrorError."""
+        """By cluster and topic. `copied_before` are targets with positions. Raises MirrorError, RequestError."""
         deadline = Deadline(_TIMEOUT_S)
         topics = [topic for cluster in self.sources for topic in self._source_topics(cluster, deadline)]
         self._refuse_circles(topics, deadline)

@@ -10,9 +10,9 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from copied_records import Copied, differences, records_of
 from pipeline_topics import create_topics, drain
 
+from penstock.pipeline.connector.admin_clients import describe_topics
+from penstock.pipeline.connector.deadline import Deadline
 from penstock.pipeline.mirroring import partition_writer
-from penstock.pipeline.mirroring.admin_clients import describe_topics
-from penstock.pipeline.mirroring.deadline import Deadline
 from penstock.pipeline.mirroring.errors import MirrorError
 from penstock.pipeline.mirroring.partition_writer import PartitionWriter
 from penstock.pipeline.mirroring.record_columns import RecordColumns

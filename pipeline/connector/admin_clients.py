@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPa
 from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
 
 from .deadline import Deadline
-from .errors import MirrorError
+from .errors import RequestError
 
 T = TypeVar("T")
 
@@ -70,13 +70,13 @@ def is_hopeless(failure: KafkaException) -> bool:
 
 
 def repeatedly(ask: Callable[[], T], what: str, deadline: Deadline) -> T:
-    """What is asked, as soon as there is an answer. Raises MirrorError at the deadline, or when there will be none."""
+    """What is asked, as soon as there is an answer. Raises RequestError at the deadline, or when there will be none."""
     while True:
         try:
             return ask()
         except KafkaException as failure:
             if deadline.is_over or is_hopeless(failure):
-                raise MirrorError(f"{what}: {failure}") from failure
+                raise RequestError(f"{what}: {failure}") from failure
             # A client that knows a controller which is gone waits for it minutes long: another one asks anew.
             _admin_client.cache_clear()
             deadline.pause()
@@ -85,7 +85,7 @@ def repeatedly(ask: Callable[[], T], what: str, deadline: Deadline) -> T:
 def describe_topics(
     properties: Mapping[str, str], topics: Sequence[str], deadline: Deadline
 ) -> dict[str, TopicDescription]:
-    """Those that exist. Raises MirrorError."""
+    """Those that exist. Raises RequestError."""
     found: dict[str, TopicDescription] = {}
 
     def ask() -> None:
@@ -117,7 +117,7 @@ def list_offsets(
     deadline: Deadline,
     **options: object,
 ) -> dict[tuple[str, int], int]:
-    """By topic and partition. Raises MirrorError."""
+    """By topic and partition. Raises RequestError."""
     found: dict[tuple[str, int], int] = {}
     places = list(wanted)
     for first in range(0, len(places), _PIECE):
