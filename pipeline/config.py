@@ -62,6 +62,10 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if self.isolation_level not in ("read_committed", "read_uncommitted"):
             raise ValueError(f"`isolation_level` is read_committed or read_uncommitted, not {self.isolation_level!r}")
 
+    def offset_topics(self) -> tuple[str, ...]:
+        """Topics named by the config at whose offsets a checkpoint stands, in the cluster at `bootstrap`."""
+        return self.topics
+
     def bound_settings(self) -> dict[str, str]:
         """Settings beside the topics that must stay as they are while a checkpoint is continued, by their names: with
         others the job would go on where it is, and what came before would be missing."""

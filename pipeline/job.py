@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -29,6 +29,11 @@ class Job(Generic[C]):
     """Artefacts beside the connector, by their names in `connector/artefacts.py`."""
     uses_of: Callable[[C], tuple[str, ...]] | None = None
     """Further artefacts that a config asks for: a format of tables or of values."""
+    follows_topics: bool = True
+    """Whether offsets in its checkpoint are of topics at `bootstrap`, which are then known by their ids, too."""
+    check_table: Callable[[SparkSession, C, Mapping[str, str]], frozenset[str]] | None = None
+    """Compares the ids of topics now with those that the job's table has noted, before anything is written. Returns
+    the topics that the table begins anew. Raises JobError."""
     conclude: Callable[[SparkSession, C], int] | None = None
     """Called when the query has ended by itself: the exit status. Raises JobError."""
 

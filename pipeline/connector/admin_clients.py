@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Final, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition, Uuid
 from confluent_kafka.admin import AdminClient, OffsetSpec, TopicDescription
 
 from .deadline import Deadline
@@ -24,6 +24,8 @@ QUICK_CLIENT: Final[dict[str, str | int | bool]] = {
     "enable.metrics.push": False,
     "log_level": 2,
 }
+# What a broker that is older than topic ids (KIP-516, Apache Kafka 2.8) gives.
+NO_TOPIC_ID: Final = str(Uuid(0, 0))
 # Offsets of many partitions are asked for in pieces.
 _PIECE: Final = 1_000
 # Trying again does not help against them.
@@ -109,6 +111,14 @@ def topic_id(properties: Mapping[str, str], topic: str, deadline: Deadline) -> s
     """None when there is no such topic."""
     found = describe_topics(properties, [topic], deadline).get(topic)
     return None if found is None else str(found.topic_id)
+
+
+def topic_ids(properties: Mapping[str, str], topics: Sequence[str], deadline: Deadline) -> dict[str, str]:
+    """As Kafka's tools print them, of topics that exist and have one. Raises RequestError."""
+    described = describe_topics(properties, topics, deadline)
+    found = {topic: str(one.topic_id) for topic, one in described.items()}
+    # librdkafka prints base64 with + and /, Kafka that of URLs.
+    return {topic: one.replace("+", "-").replace("/", "_") for topic, one in found.items() if one != NO_TOPIC_ID}
 
 
 def list_offsets(

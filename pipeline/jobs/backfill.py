@@ -109,4 +109,6 @@ JOB: Final = Job(
     config_type=BackfillConfig,
     state_version=1,
     build=build,
+    # The offset map has the ids of its topics.
+    follows_topics=False,
 )

@@ -18,7 +18,8 @@ from ..records.decoding import ENCODED, REASON, decode
 from ..records.value_format import ValueFormat
 from ..source import read_topics, started
 from ..tables.changes import DELETED, KEY
-from ..tables.settings import TableSettings, artefacts_of, bound_table, open_upserted
+from ..tables.settings import TableSettings, artefacts_of, bound_table, check_topic_ids, open_upserted
+from ..tables.source_ids import SourceIds
 from ..tables.table_sink import TableSink
 from .refused import refuse
 
@@ -56,6 +57,7 @@ def build(spark: SparkSession, config: CdcConfig) -> StreamingQuery:
         reject=lambda rejected: refuse(rejected, config, JOB.name),
         not_stored=(REASON, ENCODED, "headers"),
         has_each_batch=True,
+        source=SourceIds(config, table=config.table.location),
     )
     return started(JOB, config, cdc_changes(decoded, config.envelope).writeStream.foreachBatch(sink))
 
@@ -108,5 +110,7 @@ JOB: Final = Job(
     config_type=CdcConfig,
     state_version=1,
     build=build,
+    # Rows whose keys the new topic does not have would never be deleted: no option goes on with such a table.
+    check_table=lambda spark, config, found: check_topic_ids(spark, config.table, found),
     uses_of=lambda config: artefacts_of(config.table),
 )

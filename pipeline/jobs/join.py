@@ -80,6 +80,10 @@ class JoinConfig(JobConfig, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if not self.output_topic and self.table is None:
             raise ValueError("the results need an `output_topic` or a `table`")
 
+    def offset_topics(self) -> tuple[str, ...]:
+        # A table is read from its start by every run.
+        return (*self.topics, self.right_topic) if self.right_topic else self.topics
+
     def bound_settings(self) -> dict[str, str]:
         keys = {"key": ",".join(self.key), "right_key": ",".join(self.right_key)}
         return {**bound_table(self.table), "right_topic": self.right_topic, **keys}

@@ -17,10 +17,12 @@ from ..job import Job
 from ..records.decoding import ENCODED, REASON, decode
 from ..records.value_format import ValueFormat
 from ..source import read_topics, started
-from ..tables.settings import TableSettings, artefacts_of, bound_table, open_appended
+from ..tables.settings import TableSettings, artefacts_of, bound_table, check_topic_ids, open_appended
+from ..tables.source_ids import SourceIds
 from ..tables.table_sink import TableSink
 from .refused import refuse
 
+ACCEPT: Final = "accept_topic_ids"
 EVENT_DATE: Final = "event_date"
 # Kafka's names of what `message.timestamp.type` made of a record's timestamp.
 TIMESTAMP_TYPES: Final = {0: "CreateTime", 1: "LogAppendTime"}
@@ -35,6 +37,8 @@ class LakeConfig(JobConfig, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     value: ValueFormat = ValueFormat()
     event_time: str = "timestamp"
     keep_encoded: bool = False
+    accept_topic_ids: tuple[str, ...] = ()
+    """Ids of topics that were made anew, whose records are added to those that the table has of the topic before."""
 
     def bound_settings(self) -> dict[str, str]:
         return bound_table(self.table)
@@ -50,6 +54,7 @@ def build(spark: SparkSession, config: LakeConfig) -> StreamingQuery:
         reject=lambda rejected: refuse(rejected, config, JOB.name),
         not_stored=(REASON,) if config.keep_encoded else (REASON, ENCODED),
         has_each_batch=True,
+        source=SourceIds(config, table=config.table.location, accepted=config.accept_topic_ids, option=ACCEPT),
     )
     return started(JOB, config, rows.writeStream.foreachBatch(sink))
 
@@ -81,5 +86,8 @@ JOB: Final = Job(
     config_type=LakeConfig,
     state_version=1,
     build=build,
+    check_table=lambda spark, config, found: check_topic_ids(
+        spark, config.table, found, config.accept_topic_ids, option=ACCEPT
+    ),
     uses_of=lambda config: artefacts_of(config.table),
 )

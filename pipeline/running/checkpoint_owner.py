@@ -6,6 +6,7 @@ written through Hadoop's file systems, so the folder may be on HDFS or in an obj
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -31,11 +32,14 @@ class CheckpointOwner(msgspec.Struct, frozen=True, kw_only=True):
     """The version that wrote the file; any later one continues it as long as the state version is the same."""
     settings: dict[str, str] = {}
     """As `JobConfig.bound_settings`; one that is not in the file is not compared."""
+    topic_ids: dict[str, str] = {}
+    """Of the topics that were there when it was begun, as far as they are known; of others none is compared."""
 
 
-def claim(spark: SparkSession, folder: str, owner: CheckpointOwner) -> None:
+def claim(spark: SparkSession, folder: str, owner: CheckpointOwner, *, begun_anew: Collection[str] = ()) -> None:
     """Writes who owns the checkpoint in `folder`, or compares. A start that failed before its first batch owns nothing.
-    Raises JobError when it is another's, and when one of another state version lies beside it."""
+    Raises JobError when it is another's, and when one of another state version lies beside it. `begun_anew` as in
+    `compare`."""
     jvm: Any = spark._jvm
     path = jvm.org.apache.hadoop.fs.Path(f"{folder}/{FILE_NAME}")
     files = path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
@@ -45,7 +49,7 @@ def claim(spark: SparkSession, folder: str, owner: CheckpointOwner) -> None:
             written = bytes(jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
         finally:
             stream.close()
-        compare(folder, _decoded(folder, written), owner)
+        compare(folder, _decoded(folder, written), owner, begun_anew=begun_anew)
         return
     _refuse_other_versions(files, jvm, folder, owner)
     stream = files.create(path, True)
@@ -55,8 +59,11 @@ def claim(spark: SparkSession, folder: str, owner: CheckpointOwner) -> None:
         stream.close()
 
 
-def compare(folder: str, found: CheckpointOwner, owner: CheckpointOwner) -> None:
-    """Raises JobError with the first difference that forbids to go on."""
+def compare(folder: str, found: CheckpointOwner, owner: CheckpointOwner, *, begun_anew: Collection[str] = ()) -> None:
+    """Raises JobError with the first difference that forbids to go on.
+
+    Topics that are `begun_anew` are read from their start: the checkpoint has to know their ids of now.
+    """
     named = (("job", "job"), ("name", "name"), ("state_version", "state version"), ("source", "source"))
     pairs = [(what, getattr(found, field), getattr(owner, field)) for field, what in named]
     pairs += [(what, before, owner.settings.get(what, before)) for what, before in found.settings.items()]
@@ -66,6 +73,15 @@ def compare(folder: str, found: CheckpointOwner, owner: CheckpointOwner) -> None
                 f"The checkpoint {folder} was begun with the {what} {before!r} (penstock {found.penstock}), and this is"
                 f" {now!r}: a query cannot continue it. Use another --checkpoint or name, or remove the folder to begin"
                 " anew."
+            )
+    for topic, now in sorted(owner.topic_ids.items()):
+        before = found.topic_ids.get(topic, "(not noted)" if topic in begun_anew else now)
+        if before != now:
+            raise JobError(
+                f"The checkpoint {folder} was begun with the topic {topic} of the id {before} (penstock"
+                f" {found.penstock}), and its id is {now}: it was deleted and made anew, or is that of another cluster,"
+                " so that its offsets are of other records. Use another --checkpoint or name, or remove the folder to"
+                " begin anew."
             )
 
 

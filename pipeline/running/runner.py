@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -14,6 +14,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from ..config import JobConfig
+from ..connector.deadline import Deadline
+from ..connector.errors import RequestError
+from ..connector.source_topics import TIMEOUT_S, source_topic_ids
 from ..job import Job, JobError, checkpoint_folder, instance_name
 from .checkpoint_owner import CheckpointOwner, claim
 
@@ -58,14 +61,18 @@ def run(
     """Runs a job until its queries end, or until `stop` is set: then the batch in progress is finished first, for at
     most `stop_timeout_s`. Returns the exit status.
 
-    Raises JobError for a checkpoint of another and when a query fails: what it has committed stays, and the next run
-    goes on there.
+    Raises JobError for a checkpoint of another, for a topic that was made anew, and when a query fails: what it has
+    committed stays, and the next run goes on there.
     """
     folder = checkpoint_folder(job, config)
-    claim(spark, folder, _owner(job, config))
     try:
+        topic_ids = _topic_ids(spark, job, config, stop)
+        if topic_ids is None:
+            return 0
+        anew = job.check_table(spark, config, topic_ids) if job.check_table else frozenset()
+        claim(spark, folder, _owner(job, config, topic_ids), begun_anew=anew)
         query = job.build(spark, config)
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, RequestError) as error:
         raise JobError(f"{instance_name(job, config)} cannot start: {_first_lines(str(error))}") from error
     say(f"{query.name} runs; its checkpoint is {folder}")
     queries = [query, *(other for other in spark.streams.active if other.id != query.id)]
@@ -116,14 +123,27 @@ def stop_on_signals() -> Iterator[StopRequest]:
             signal.signal(number, handler)
 
 
-def _owner(job: Job[C], config: C) -> CheckpointOwner:
+def _owner(job: Job[C], config: C, topic_ids: Mapping[str, str]) -> CheckpointOwner:
     return CheckpointOwner(
         job=job.name,
         name=instance_name(job, config),
         state_version=job.state_version,
         source=config.topic_pattern or ",".join(sorted(config.topics)),
         settings=config.bound_settings(),
+        topic_ids=dict(topic_ids),
     )
+
+
+def _topic_ids(spark: SparkSession, job: Job[C], config: C, stop: StopRequest) -> dict[str, str] | None:
+    """None when it is stopped while it waits for the cluster. Raises RequestError."""
+    if not job.follows_topics or not config.bootstrap:
+        return {}
+    try:
+        return source_topic_ids(spark, config, Deadline(TIMEOUT_S, lambda: bool(stop)))
+    except RequestError:
+        if stop:
+            return None
+        raise
 
 
 def _last_batch(query: StreamingQuery) -> object:

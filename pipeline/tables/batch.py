@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pyspark import StorageLevel
@@ -28,6 +28,8 @@ class Batch:
     rejected: DataFrame
     rejected_count: int
     positions: Positions
+    # Of the topics that it has positions of, as far as they are known.
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
     # Which query and batch of it, for people who look into the table's log.
     writer: str
 
@@ -42,8 +44,11 @@ class Table(Protocol):
     @property
     def positions(self) -> Positions: ...
 
+    @property
+    def topic_ids(self) -> Mapping[str, str]: ...
+
     def write(self, batch: Batch) -> None:
-        """One commit: the rows of the batch and its positions."""
+        """One commit: the rows of the batch, its positions and the ids of their topics."""
 
 
 @contextmanager

@@ -19,6 +19,8 @@ class CommitNote(msgspec.Struct, frozen=True, kw_only=True):
     token: str
     writer: str
     positions: Positions
+    # By topic its id, where it is known; notes of version 0.1 have none.
+    topic_ids: dict[str, str] = {}
 
 
 class LostPositionsError(Exception):

@@ -44,6 +44,10 @@ class DeltaTable:
     def positions(self) -> Positions:
         return self._note.positions if self._note else {}
 
+    @property
+    def topic_ids(self) -> Mapping[str, str]:
+        return self._note.topic_ids if self._note else {}
+
     def write(self, batch: Batch) -> None:
         """Adds the rows of a batch, or applies its changes (see `changes`), and moves the positions."""
         if self._is_upserted:
@@ -74,6 +78,7 @@ class DeltaTable:
             token=new_token(batch.frame.sparkSession),
             writer=batch.writer,
             positions=batch.positions,
+            topic_ids=dict(batch.topic_ids),
         )
         yield {
             "txnAppId": NAME,

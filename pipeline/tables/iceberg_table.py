@@ -53,6 +53,10 @@ class IcebergTable:
     def positions(self) -> Positions:
         return self._head.note.positions if self._head else {}
 
+    @property
+    def topic_ids(self) -> Mapping[str, str]:
+        return self._head.note.topic_ids if self._head else {}
+
     def write(self, batch: Batch) -> None:
         """Adds the rows of a batch, or applies its changes (see `changes`), and moves the positions."""
         if self._is_upserted:
@@ -106,6 +110,7 @@ class IcebergTable:
             token=new_token(batch.frame.sparkSession),
             writer=batch.writer,
             positions=batch.positions,
+            topic_ids=dict(batch.topic_ids),
         )
 
     def _follow(self, spark: SparkSession, note: CommitNote) -> None:

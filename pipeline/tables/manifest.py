@@ -55,6 +55,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     writer: str
     positions: Positions
+    # By topic its id, where it is known; manifests of version 0.1 have none.
+    topic_ids: dict[str, str] = {}
     schema: str
     # By partition column, its type in Spark's words; files do not have these columns.
     partition_by: dict[str, str]
@@ -79,6 +81,7 @@ class TableState:
 
     version: int = 0
     positions: Positions = field(default_factory=dict)
+    topic_ids: dict[str, str] = field(default_factory=dict)
     schema: str | None = None
     partition_by: dict[str, str] = field(default_factory=dict)
     properties: dict[str, str] = field(default_factory=dict)
@@ -132,6 +135,7 @@ def following(state: TableState, manifest: Manifest) -> TableState:
     return TableState(
         version=manifest.version,
         positions=manifest.positions,
+        topic_ids=manifest.topic_ids,
         schema=manifest.schema,
         partition_by=manifest.partition_by,
         properties=manifest.properties,

@@ -82,21 +82,25 @@ class ParquetTable:
     def positions(self) -> Positions:
         return self._state.positions
 
+    @property
+    def topic_ids(self) -> Mapping[str, str]:
+        return self._state.topic_ids
+
     def write(self, batch: Batch) -> None:
         """Adds the rows of a batch and moves the positions; then rewrites small files."""
-        self._commit("append", batch.frame, batch.positions, batch.writer, row_count=batch.row_count)
+        self._commit("append", batch.frame, batch, row_count=batch.row_count)
         self.compact()
 
     def replace(self, batch: Batch, *, removed: tuple[str, ...], frame: DataFrame) -> None:
         """Puts the rows of `frame` in the place of whole files, and moves the positions to those of the batch."""
-        self._commit("upsert", frame, batch.positions, batch.writer, removed=removed)
+        self._commit("upsert", frame, batch, removed=removed)
 
     def compact(self) -> int:
         """Rewrites small files; each folder is a commit of its own. Returns how many files it replaced."""
         replaced = 0
         for rewrite in self._compaction.plan(self._state.files.values()):
             frame = self.read(rewrite.paths).coalesce(rewrite.file_count)
-            self._commit("compaction", frame, self.positions, "", removed=rewrite.paths, row_count=rewrite.row_count)
+            self._commit("compaction", frame, None, removed=rewrite.paths, row_count=rewrite.row_count)
             replaced += len(rewrite.paths)
         return replaced
 
@@ -127,12 +131,12 @@ class ParquetTable:
         self,
         kind: Kind,
         frame: DataFrame,
-        positions: Positions,
-        writer: str,
+        batch: Batch | None,
         *,
         removed: tuple[str, ...] = (),
         row_count: int | None = None,
     ) -> None:
+        """Without a batch the positions stay where they are."""
         schema = merged(self._state.schema, _without_columns(frame.schema, self._partition_by).json())
         token = new_token(self._spark)
         added = self._stage(frame, f"{STAGED}/{token}")
@@ -145,8 +149,9 @@ class ParquetTable:
         manifest = Manifest(
             version=self._state.version + 1,
             kind=kind,
-            writer=writer,
-            positions=positions,
+            writer=batch.writer if batch else "",
+            positions=batch.positions if batch else self.positions,
+            topic_ids=dict(batch.topic_ids if batch else self.topic_ids),
             schema=schema,
             partition_by=self._partition_by,
             properties=self._properties,

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 import msgspec
 from pyspark.sql import SparkSession
 
+from ..job import JobError
 from .batch import Table
+from .commit_note import LostPositionsError
 from .compaction import CompactionRule
 from .delta_table import DeltaTable
 from .iceberg_table import IcebergTable
-from .parquet_table import ParquetTable
+from .manifest import ManifestError
+from .parquet_table import ParquetTable, load_state
+from .table_folder import TableFolder
+from .topic_ids import begun_anew
 from .upserted_parquet import UpsertedParquetTable
 
 Format = Literal["parquet", "delta", "iceberg"]
@@ -67,3 +73,28 @@ def open_upserted(spark: SparkSession, settings: TableSettings) -> Table:
             return DeltaTable(spark, settings.location, is_upserted=True)
         case "iceberg":
             return IcebergTable(spark, settings.location, is_upserted=True)
+
+
+def check_topic_ids(
+    spark: SparkSession,
+    settings: TableSettings,
+    found: Mapping[str, str],
+    accepted: Collection[str] = (),
+    *,
+    option: str = "",
+) -> frozenset[str]:
+    """As `topic_ids.begun_anew`, by what the table says now; it is only read. Raises JobError."""
+    try:
+        return begun_anew(_noted(spark, settings), found, accepted, table=settings.location, option=option)
+    except (ManifestError, LostPositionsError) as error:
+        raise JobError(str(error)) from error
+
+
+def _noted(spark: SparkSession, settings: TableSettings) -> Mapping[str, str]:
+    match settings.format:
+        case "parquet":
+            return load_state(TableFolder(spark, settings.location)).topic_ids
+        case "delta":
+            return DeltaTable(spark, settings.location).topic_ids
+        case "iceberg":
+            return IcebergTable(spark, settings.location).topic_ids

@@ -6,6 +6,7 @@ gigabytes. Larger ones are for Delta or Iceberg, which merge by file.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
@@ -31,6 +32,10 @@ class UpsertedParquetTable:
     @property
     def positions(self) -> Positions:
         return self._table.positions
+
+    @property
+    def topic_ids(self) -> Mapping[str, str]:
+        return self._table.topic_ids
 
     def write(self, batch: Batch) -> None:
         """Applies the changes of a batch (see `changes`) and moves the positions, in one commit."""

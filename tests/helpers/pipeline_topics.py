@@ -6,8 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, NewTopic
+from waiting import wait_for
 
 _TIMEOUT_S: Final = 60.0
 _AT_ONCE: Final = 5_000
@@ -42,6 +52,27 @@ def create_topics(
     ]
     for future in admin.create_topics(topics, operation_timeout=_TIMEOUT_S).values():
         future.result(_TIMEOUT_S)
+
+
+def recreate_topic(bootstrap: str, topic: str, *, partition_count: int) -> tuple[str, str]:
+    """Deletes a topic and makes it anew; returns its ids before and after."""
+    before = topic_id(bootstrap, topic)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics([topic], operation_timeout=_TIMEOUT_S)[topic].result(_TIMEOUT_S)
+    wait_for(lambda: topic not in admin.list_topics(timeout=_TIMEOUT_S).topics, f"{topic} is gone")
+    create_topics(bootstrap, topic, partition_count=partition_count)
+    after = wait_for(lambda: topic_id(bootstrap, topic), f"{topic} is there again")
+    return before, after
+
+
+def topic_id(bootstrap: str, topic: str) -> str:
+    """As Kafka prints it; empty when there is no such topic."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    try:
+        found = admin.describe_topics(TopicCollection([topic]))[topic].result(_TIMEOUT_S)
+        return str(found.topic_id).replace("+", "-").replace("/", "_")
+    except KafkaException:
+        return ""
 
 
 def produce(bootstrap: str, topic: str, records: Iterable[Sent], **properties: Any) -> int:

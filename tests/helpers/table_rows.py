@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow.dataset
@@ -13,6 +13,7 @@ from pyspark.sql import functions as fn
 from penstock.pipeline.tables.batch import Batch, Table, kept, unseen
 
 TOPIC = "numbers"
+TOPIC_ID = "d3JpdHRlbiBhcyBvbmUgIQ"
 PARTITIONS = 3
 Place = tuple[str, int, int]
 
@@ -38,7 +39,7 @@ def numbered(spark: SparkSession, start: int, end: int) -> DataFrame:
 def write_new(table: Table, frame: DataFrame, writer: str = "query/0") -> int:
     """What a query does with a batch. Returns how many rows were new."""
     with kept(frame) as rows:
-        batch: Batch = unseen(rows, table.positions, writer=writer)
+        batch: Batch = replace(unseen(rows, table.positions, writer=writer), topic_ids={TOPIC: TOPIC_ID})
         if batch.source_count:
             table.write(batch)
         return batch.source_count

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Message
-from pipeline_topics import Sent, create_topics, drain, produce
+from pipeline_topics import Sent, create_topics, drain, produce, recreate_topic
 from table_rows import judge, naive_places, spark_places
 
 from penstock.pipeline.config_reading import read_config
@@ -157,3 +157,16 @@ def test_a_table_whose_checkpoint_is_lost_goes_on_where_it_is(lake: Lake, spark:
         lake.run(name="another")
     lake.run(name="anew")
     assert read_table(spark, str(lake.folder)).count() == 601
+    # When the topic was made anew it does not go on: what is below the table's positions are other records.
+    before, after = recreate_topic(bootstrap, lake.topic, partition_count=2)
+    produce(bootstrap, lake.topic, [Sent(value=str(number), timestamp_ms=MIDNIGHT_MS) for number in range(601, 650)])
+    version = lake.version
+    with pytest.raises(JobError, match=f"has the id {after}, and the table .* with the id {before}"):
+        lake.run(name="third")
+    with pytest.raises(JobError, match=f"the topic {lake.topic} of the id {before} .*, and its id is {after}"):
+        lake.run(accept_topic_ids=after)
+    assert lake.version == version
+    lake.run(name="third", accept_topic_ids=after)
+    values = [int(bytes(row.value)) for row in read_table(spark, str(lake.folder)).collect()]
+    assert sorted(values) == [*range(650)]
+    lake.run(name="third")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pyarrow.dataset
 from pipeline_process import committed_batches, pipeline_process
-from pipeline_topics import drain
-from stored_checkpoints import AFTER, BEFORE, COUNTS, expected_counts, fill, make_topics, settings, unpack
+from pipeline_topics import drain, topic_id
+from stored_checkpoints import AFTER, BEFORE, COUNTS, TOPIC, expected_counts, fill, make_topics, settings, unpack
 
 from penstock.local.cluster import LocalCluster
 
@@ -17,6 +17,7 @@ def test_a_table_and_the_state_of_windows_go_on_from_version_0_1(tmp_path: Path)
     """Each record is in the table once, and the counts have those of before: they are in the stored state alone."""
     with LocalCluster(tmp_path / "cluster", node_count=3) as cluster:
         make_topics(cluster.bootstrap)
+        noted = {TOPIC: topic_id(cluster.bootstrap, TOPIC)}
         fill(cluster.bootstrap, 0, BEFORE)
         fill(cluster.bootstrap, BEFORE, AFTER)
         for job in ("lake", "windows"):
@@ -40,6 +41,8 @@ def test_a_table_and_the_state_of_windows_go_on_from_version_0_1(tmp_path: Path)
         }
     rows = pyarrow.dataset.dataset(str(tmp_path / "lake" / "table"), partitioning="hive").to_table(columns=["value"])
     assert sorted(row["number"] for row in rows["value"].to_pylist()) == [*range(AFTER)]
+    # The table has the topic's id from its next commit on.
+    assert json.loads(max(tmp_path.glob("lake/table/_penstock/manifests/*.json")).read_text())["topic_ids"] == noted
     assert counted
     assert counted == {key: count for key, count in expected_counts(AFTER).items() if key in counted}
     assert counted != {key: count for key, count in expected_counts(BEFORE).items() if key in counted}

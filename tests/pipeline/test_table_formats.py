@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from pyspark.sql import functions as fn
 from soak import IS_SOAK, soak_only
-from table_rows import judge, numbered, place, spark_places, write_new
+from table_rows import TOPIC, TOPIC_ID, judge, numbered, place, spark_places, write_new
 
 from penstock.pipeline.tables.batch import Table
 from penstock.pipeline.tables.commit_note import LostPositionsError
@@ -96,7 +96,9 @@ def test_rows_are_appended_once(any_table: Place) -> None:
     writer = any_table.appended()
     assert write_new(writer, numbered(any_table.spark, 0, 30)) == 30
     assert write_new(writer, numbered(any_table.spark, 20, 45)) == 15
-    assert write_new(any_table.appended(), numbered(any_table.spark, 0, 60), "another-query/0") == 15
+    again = any_table.appended()
+    assert again.topic_ids == {TOPIC: TOPIC_ID}
+    assert write_new(again, numbered(any_table.spark, 0, 60), "another-query/0") == 15
     assert judge(spark_places(any_table.read()), {place(number) for number in range(60)}).is_exact
 
 

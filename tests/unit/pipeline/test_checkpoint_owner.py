@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from penstock.pipeline.job import JobError
+from penstock.pipeline.jobs.join import JoinConfig
 from penstock.pipeline.jobs.lake import LakeConfig
 from penstock.pipeline.jobs.mirror import MirrorConfig
 from penstock.pipeline.jobs.windows import WindowsConfig
@@ -53,3 +54,30 @@ def test_state_of_windows_is_bound_to_what_it_counts() -> None:
         other = msgspec.structs.replace(one, **changed)
         with pytest.raises(JobError, match=f"begun with the {next(iter(changed))} "):
             compare("work/windows-v1", _owner(**one.bound_settings()), _owner(**other.bound_settings()))
+
+
+def test_a_topic_that_was_made_anew_is_refused_as_its_offsets_are_of_other_records() -> None:
+    before = msgspec.structs.replace(_owner(), topic_ids={"orders": "old"})
+    compare("work/lake-v1", before, before)
+    with pytest.raises(JobError, match=r"begun with the topic orders of the id old .*, and its id is new"):
+        compare("work/lake-v1", before, msgspec.structs.replace(before, topic_ids={"orders": "new"}))
+
+
+def test_a_topic_whose_id_is_not_known_is_not_compared() -> None:
+    known = msgspec.structs.replace(_owner(), topic_ids={"orders": "old"})
+    compare("work/lake-v1", known, _owner())
+    compare("work/lake-v1", _owner(), known)
+
+
+def test_a_topic_that_a_table_begins_anew_needs_a_checkpoint_that_was_begun_with_it() -> None:
+    now = msgspec.structs.replace(_owner(), topic_ids={"orders": "new"})
+    compare("work/lake-v1", now, now, begun_anew={"orders"})
+    with pytest.raises(JobError, match=r"of the id \(not noted\) .*, and its id is new"):
+        compare("work/lake-v1", _owner(), now, begun_anew={"orders"})
+
+
+def test_a_checkpoint_of_two_streams_has_offsets_of_both() -> None:
+    joined = JoinConfig(bootstrap="b:1", checkpoint="w", topics=("a",), right_topic="b", output_topic="c")
+    assert joined.offset_topics() == ("a", "b")
+    with_table = msgspec.structs.replace(joined, right_topic="", table_topic="b")
+    assert with_table.offset_topics() == ("a",)

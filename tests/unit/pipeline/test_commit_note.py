@@ -13,6 +13,12 @@ def test_the_newest_note_counts_whatever_other_programs_committed_since() -> Non
     assert latest([None, '{"compacted":"by hand"}', "text", encoded(note(3)), encoded(note(2))], table="t") == note(3)
 
 
+def test_a_note_of_version_0_1_has_no_topic_ids() -> None:
+    text = '{"sequence":4,"token":"t4","writer":"query/0","positions":{"a":{"0":4}}}'
+    assert latest([text], table="t") == note(4)
+    assert note(4).topic_ids == {}
+
+
 def test_a_table_without_commits_is_at_the_beginning() -> None:
     assert latest([], table="t") is None
 

@@ -51,6 +51,14 @@ def test_files_are_added_and_removed_in_order() -> None:
     assert state.last.version == 2
 
 
+def test_ids_of_topics_go_with_the_positions_and_version_0_1_has_none() -> None:
+    noted = msgspec.structs.replace(manifest(1, ["d=1/a"], []), topic_ids={"a": "a1"})
+    assert following(TableState(), decoded(encoded(noted), noted.name)).topic_ids == {"a": "a1"}
+    before = msgspec.json.decode(encoded(noted))
+    del before["topic_ids"]
+    assert following(TableState(), decoded(msgspec.json.encode(before), noted.name)).topic_ids == {}
+
+
 def test_a_version_that_is_missing_is_found() -> None:
     with pytest.raises(ManifestError, match="manifest 2 does not follow version 0"):
         following(TableState(), manifest(2, ["d=1/a"], []))
