@@ -24,8 +24,7 @@ from ..usage import cpu_s, measured
 from ..wire import ProduceFrame, Socket, batch
 from .prepared import BATCH_BYTES
 
-BATCHES: Final = 10
-_START_TIMEOUT_S: Final = 180.0
+_START_TIMEOUT_S: Final = 600.0
 _TIMEOUT_S: Final = 600.0
 _GB: Final = 1e9
 _SIZE_BYTES: Final = 1024
@@ -34,28 +33,30 @@ _RECORD_OVERHEAD: Final = 8
 _LAST_LINES: Final = 10
 
 
-def pipeline_job(target: Target, *, job: str, partitions: int, records: int) -> Mapping[str, float | None]:
-    """Runs `job` over a topic of at least `records` records of 1 KiB, in ten batches."""
+def pipeline_job(
+    target: Target, *, job: str, partitions: int, records: int, batches: int
+) -> Mapping[str, float | None]:
+    """Runs `job` over a topic of at least `records` records of 1 KiB, in so many batches."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder, ExitStack() as stack:
         source = stack.enter_context(new_topic(target, partitions))
         count = _fill(target, source, partitions, records)
         told = stack.enter_context((Path(folder) / "told").open("w+", encoding="utf-8"))
-        process = _started(target, job, source, Path(folder), -(-count // BATCHES), told)
+        process = _started(target, job, source, Path(folder), -(-count // batches), told)
         try:
             commits = Path(folder) / "checkpoints" / f"{job}-v1" / "main" / "commits"
             _wait(process, commits, 1, told, timeout_s=_START_TIMEOUT_S)
             spark_s = cpu_s((process.pid,))
             first = _committed(commits)
             with measured(target.pids) as usage:
-                _wait(process, commits, BATCHES, told, timeout_s=_TIMEOUT_S)
+                _wait(process, commits, batches, told, timeout_s=_TIMEOUT_S)
             spark_s = cpu_s((process.pid,)) - spark_s
         finally:
             process.kill()
             process.wait()
-    size_gb = count / BATCHES * (BATCHES - first) * _SIZE_BYTES / _GB
+    size_gb = count / batches * (batches - first) * _SIZE_BYTES / _GB
     return {
         "job_mb_per_s": size_gb * 1000 / usage.seconds,
-        "job_batch_ms": usage.seconds * 1000 / (BATCHES - first),
+        "job_batch_ms": usage.seconds * 1000 / (batches - first),
         "job_broker_cpu_s_per_gb": None if usage.broker_cpu_s is None else usage.broker_cpu_s / size_gb,
         "job_spark_cpu_s_per_gb": spark_s / size_gb,
     }

@@ -92,7 +92,7 @@ def _positions(bootstrap: str) -> dict[str, int]:
             positions[_text(message.key())] = json.loads(message.value() or b"")["position"]
         elif error.code() == KafkaError._PARTITION_EOF:
             at_end.add(message.partition())
-        elif not error.retriable():
+        else:
             raise KafkaException(error)
     consumer.close()
     return positions
