@@ -77,7 +77,7 @@ def _defaults(artefacts: Sequence[Artefact]) -> dict[str, str]:
         # Event dates are UTC's on every machine.
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.showConsoleProgress": "false",
-        # Of Spark's 64 none is there any more when a hundred partitions come round again: all connect anew in each batch.
+        # Of Spark's 64 none is left when a hundred partitions come round again: all would connect anew in each batch.
         "spark.kafka.consumer.cache.capacity": "256",
         # The state of a stateful query that outgrows the heap lies in RocksDB.
         "spark.sql.streaming.stateStore.providerClass": (
