@@ -15,6 +15,9 @@ _SOURCE_TIMES: Final = {"request.timeout.ms": "20000", "default.api.timeout.ms":
 """Java's admin client, by which the connector asks for ends, remembers who led: once that broker is gone from the
 metadata, a call waits for it until `default.api.timeout.ms` is over, and only the next one, of a new client, asks who
 leads now. A minute by default; here more than a session of a broker, as readers wait for a new leader as long."""
+_FETCH_WAIT: Final = {"fetch.max.wait.ms": "10"}
+"""Spark reads only what is there, and has nothing to wait for. Its consumers fetch ahead all the same, and where a
+batch ends with its partition, what they ask next on that connection waits behind the fetch: half a second for each."""
 _SOURCE_ATTEMPTS: Final = "9"
 """So that a source that is away is waited for as long as by Spark's and Java's defaults: three minutes."""
 
@@ -34,6 +37,7 @@ def spark_options(config: JobConfig, side: Side, *, bootstrap: str = "") -> dict
     properties = java_properties(config, side)
     options = {"kafka.bootstrap.servers": bootstrap or bootstrap_of(config, side)}
     if side == SOURCE:
+        properties = {**_FETCH_WAIT, **properties}
         options["fetchOffset.numRetries"] = _SOURCE_ATTEMPTS
         if not properties.keys() & _SOURCE_TIMES.keys():
             properties |= _SOURCE_TIMES

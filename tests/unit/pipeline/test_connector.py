@@ -91,7 +91,8 @@ def test_each_side_has_its_properties() -> None:
 def test_a_source_has_times_of_its_own_unless_one_is_given() -> None:
     config = JobConfig(bootstrap="b:1", checkpoint="c")
     assert spark_options(config, SOURCE)["kafka.default.api.timeout.ms"] == "20000"
-    assert "kafka.default.api.timeout.ms" not in spark_options(config, SINK)
+    assert spark_options(config, SOURCE)["kafka.fetch.max.wait.ms"] == "10"
+    assert spark_options(config, SINK) == {"kafka.bootstrap.servers": "b:1"}
     # Java refuses a default.api.timeout.ms below request.timeout.ms.
     timed = JobConfig(bootstrap="b:1", checkpoint="c", source_kafka={"request.timeout.ms": "30000"})
     assert spark_options(timed, SOURCE)["kafka.request.timeout.ms"] == "30000"
