@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pipeline_topics import Sent, create_topics, drain, produce
+from soak import soak_only
 
 from penstock.pipeline.config_reading import read_config
 from penstock.pipeline.job import JobError
@@ -68,7 +69,7 @@ def test_a_tombstone_deletes_the_row_and_a_later_record_brings_it_anew(
     assert cdc(spark, again) == {"a": "Turin", "b": "Bern"}
 
 
-@pytest.mark.parametrize("wrapped", [False, True])
+@pytest.mark.parametrize("wrapped", [False, pytest.param(True, marks=soak_only)])
 def test_messages_of_debezium_are_changes_of_rows(
     spark: SparkSession, bootstrap: str, tmp_path: Path, *, wrapped: bool
 ) -> None:
