@@ -6,6 +6,8 @@ says so, which is looked at from outside.
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,7 +26,6 @@ from ..usage import cpu_s, measured
 from ..wire import ProduceFrame, Socket, batch
 from .prepared import BATCH_BYTES
 
-_START_TIMEOUT_S: Final = 600.0
 _TIMEOUT_S: Final = 600.0
 _GB: Final = 1e9
 _SIZE_BYTES: Final = 1024
@@ -44,15 +45,14 @@ def pipeline_job(
         process = _started(target, job, source, Path(folder), -(-count // batches), told)
         try:
             commits = Path(folder) / "checkpoints" / f"{job}-v1" / "main" / "commits"
-            _wait(process, commits, 1, told, timeout_s=_START_TIMEOUT_S)
+            _wait(process, commits, 1, told)
             spark_s = cpu_s((process.pid,))
             first = _committed(commits)
             with measured(target.pids) as usage:
-                _wait(process, commits, batches, told, timeout_s=_TIMEOUT_S)
+                _wait(process, commits, batches, told)
             spark_s = cpu_s((process.pid,)) - spark_s
         finally:
-            process.kill()
-            process.wait()
+            _end(process)
     size_gb = count / batches * (batches - first) * _SIZE_BYTES / _GB
     return {
         "job_mb_per_s": size_gb * 1000 / usage.seconds,
@@ -99,14 +99,30 @@ def _started(
         stdout=told,
         stderr=told,
         cwd=folder,
+        start_new_session=True,
     )
 
 
-def _wait(process: subprocess.Popen[bytes], commits: Path, count: int, told: IO[str], *, timeout_s: float) -> None:
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kills driver and JVM, which writes to the folder as long as it lives."""
+
+    def is_gone() -> bool:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return True
+        process.poll()
+        return False
+
+    clock.wait_until(is_gone, timeout_s=_TIMEOUT_S)
+    process.wait()
+
+
+def _wait(process: subprocess.Popen[bytes], commits: Path, count: int, told: IO[str]) -> None:
     def is_there() -> bool:
         return _committed(commits) >= count or process.poll() is not None
 
-    if not clock.wait_until(is_there, timeout_s=timeout_s) or _committed(commits) < count:
+    if not clock.wait_until(is_there, timeout_s=_TIMEOUT_S) or _committed(commits) < count:
         told.seek(0)
         last = told.read().splitlines()[-_LAST_LINES:]
         raise click.ClickException("The job did not come to an end:\n" + "\n".join(last))
