@@ -278,9 +278,14 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
             for mechanism in ("PLAIN", SCRAM)
         ),
         *(
-            # A task of Spark's for each partition in each batch: with many, they are what takes the time.
-            _pipeline("lake", count, 400_000 // part, batches=batches)
-            for count, batches in ((10, 10), (100, 10), (1000, 4))
+            # A task of Spark's for each partition in each batch: with many, they are what takes the time. Each
+            # sixteenth batch makes one file of many.
+            _pipeline("lake", count, records, warm_up_batches=warm_up // part, batches=batches // part)
+            for count, records, warm_up, batches in (
+                (10, 40_000, 32, 32),
+                (100, 40_000, 16, 16),
+                (1000, 100_000, 4, 4),
+            )
         ),
         *(_replicated_partitions(count) for count in (200, 500, 1000, 2000)),
         _failover("defaults", "at their defaults", DEFAULTS, 20 // part),
@@ -387,11 +392,18 @@ def _tls(name: str, size: str, size_bytes: int, records: int, *, warm_up_records
     )
 
 
-def _pipeline(job: str, partitions: int, records: int, *, batches: int) -> Cell:
+def _pipeline(job: str, partitions: int, batch_records: int, *, warm_up_batches: int, batches: int) -> Cell:
     return Cell(
         name=f"pipeline/{job}/{partitions}",
         title=f"the job {job} on Spark, 1 KiB, {partitions:,} partitions",
-        run=lambda target: pipeline_job(target, job=job, partitions=partitions, records=records, batches=batches),
+        run=lambda target: pipeline_job(
+            target,
+            job=job,
+            partitions=partitions,
+            batch_records=batch_records,
+            warm_up_batches=warm_up_batches,
+            batches=batches,
+        ),
         is_particular=True,
     )
 

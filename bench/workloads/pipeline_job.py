@@ -1,7 +1,8 @@
 """A job of the pipeline over a topic that is full: the rate of its batches, and CPU of brokers and of Spark.
 
-The first batch is not counted: the JVM compiles, and the job finds its topic. A batch has ended when its checkpoint
-says so, which is looked at from outside.
+The first batches are not counted: the JVM compiles for the first minute, with half of its CPU, and what it has compiled
+when a batch begins depends on how long the batch before has taken. A batch has ended when its checkpoint says so, which
+is looked at from outside.
 """
 
 from __future__ import annotations
@@ -35,28 +36,29 @@ _LAST_LINES: Final = 10
 
 
 def pipeline_job(
-    target: Target, *, job: str, partitions: int, records: int, batches: int
+    target: Target, *, job: str, partitions: int, batch_records: int, warm_up_batches: int, batches: int
 ) -> Mapping[str, float | None]:
-    """Runs `job` over a topic of at least `records` records of 1 KiB, in so many batches."""
+    """Runs `job` in batches of about `batch_records` records of 1 KiB: some that are not counted, then `batches`."""
+    last = warm_up_batches + batches
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder, ExitStack() as stack:
         source = stack.enter_context(new_topic(target, partitions))
-        count = _fill(target, source, partitions, records)
+        count = _fill(target, source, partitions, batch_records * last)
         told = stack.enter_context((Path(folder) / "told").open("w+", encoding="utf-8"))
-        process = _started(target, job, source, Path(folder), -(-count // batches), told)
+        process = _started(target, job, source, Path(folder), -(-count // last), told)
         try:
             commits = Path(folder) / "checkpoints" / f"{job}-v1" / "main" / "commits"
-            _wait(process, commits, 1, told)
+            _wait(process, commits, warm_up_batches, told)
             spark_s = cpu_s((process.pid,))
             first = _committed(commits)
             with measured(target.pids) as usage:
-                _wait(process, commits, batches, told)
+                _wait(process, commits, last, told)
             spark_s = cpu_s((process.pid,)) - spark_s
         finally:
             _end(process)
-    size_gb = count / batches * (batches - first) * _SIZE_BYTES / _GB
+    size_gb = count / last * (last - first) * _SIZE_BYTES / _GB
     return {
         "job_mb_per_s": size_gb * 1000 / usage.seconds,
-        "job_batch_ms": usage.seconds * 1000 / (batches - first),
+        "job_batch_ms": usage.seconds * 1000 / (last - first),
         "job_broker_cpu_s_per_gb": None if usage.broker_cpu_s is None else usage.broker_cpu_s / size_gb,
         "job_spark_cpu_s_per_gb": spark_s / size_gb,
     }
