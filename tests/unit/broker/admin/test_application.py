@@ -300,6 +300,7 @@ def test_a_body_that_does_not_come_is_given_up(monkeypatch: Any) -> None:
     run(test)
 
 
+@pytest.mark.thorough
 def test_streams_have_places_and_a_client_that_does_not_read_loses_its_own(monkeypatch: Any) -> None:
     monkeypatch.setattr(application, "STREAM_WRITE_TIMEOUT_S", 3.0)
     monkeypatch.setattr(application, "STREAMS_MAX", 2)

@@ -252,6 +252,7 @@ def test_a_cluster_of_drained_brokers_still_serves(cluster: Cluster) -> None:
     assert {replica for replicas in placed for replica in replicas} == set(BROKERS)
 
 
+@pytest.mark.thorough
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_no_order_of_events_leaves_a_drained_leader_beside_one_that_could_lead(data: st.DataObject) -> None:

@@ -145,6 +145,7 @@ def test_log_that_a_loss_of_power_took_in_part_is_made_anew(seed: int, is_clean:
     assert (found.log_end_offset, found.topic_id, found.damage) == (1, TOPIC_ID, None)
 
 
+@pytest.mark.thorough
 def test_records_of_a_deleted_topic_never_come_back_in_one_of_the_same_name() -> None:
     is_set_aside = False
     for seed in range(300):
