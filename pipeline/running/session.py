@@ -67,6 +67,9 @@ def _of_one_machine(master: str) -> dict[str, str]:
         # Threads of one JVM have nothing to say to other machines.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        # The most that the heap may grow to. Of Spark's gigabyte a thousand partitions fill half with records of 1 KiB
+        # that were fetched for the next batch, up to 500 of each.
+        "spark.driver.memory": "2g",
         # Spark's own default is 200: as many stores of state, each written in every batch.
         "spark.sql.shuffle.partitions": str(count),
     }
@@ -78,7 +81,8 @@ def _defaults(artefacts: Sequence[Artefact]) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.showConsoleProgress": "false",
         # Of Spark's 64 none is left when a hundred partitions come round again: all would connect anew in each batch.
-        "spark.kafka.consumer.cache.capacity": "256",
+        # Each holds up to two fetches of a megabyte.
+        "spark.kafka.consumer.cache.capacity": "128",
         # The state of a stateful query that outgrows the heap lies in RocksDB.
         "spark.sql.streaming.stateStore.providerClass": (
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
