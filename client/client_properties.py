@@ -6,7 +6,8 @@
     sasl.oauthbearer.token.endpoint.url    file:///… holds the token; http gives it for clientId and clientSecret
     ssl.truststore.…, ssl.keystore.…       PEM, in files or in the properties (KIP-651), or ssl.ca.location and the like
 
-What says no more than which class of Java does it has no meaning here and is left out. Errors show no values.
+What only Java's clients have (classes, metrics, how long a call may take) has no meaning here and is left out, so that
+one file serves both. Errors show no values.
 """
 
 from collections.abc import Callable, Mapping
@@ -50,14 +51,33 @@ _LOGIN_MODULES: Final = {
     "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule": ("OAUTHBEARER",),
 }
-# Only Java's clients have classes, stores and runtimes to choose among.
+# Only Java's clients have classes, stores and runtimes to choose among, calls that wait, and meters of their own.
 _OF_JAVA: Final = frozenset(
     {
+        "auto.include.jmx.reporter",
+        "buffer.memory",
+        "default.api.timeout.ms",
+        "exclude.internal.topics",
+        "interceptor.classes",
+        "key.deserializer",
+        "key.serializer",
+        "max.block.ms",
+        "metadata.max.idle.ms",
+        "metric.reporters",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
+        "partitioner.adaptive.partitioning.enable",
+        "partitioner.availability.timeout.ms",
+        "partitioner.class",
+        "partitioner.ignore.keys",
         "sasl.client.callback.handler.class",
         "sasl.login.callback.handler.class",
         "sasl.login.class",
         "sasl.oauthbearer.jwt.retriever.class",
         "sasl.oauthbearer.jwt.validator.class",
+        "security.providers",
+        "socket.connection.setup.timeout.max.ms",
         "ssl.enabled.protocols",
         "ssl.engine.factory.class",
         "ssl.keymanager.algorithm",
@@ -65,8 +85,16 @@ _OF_JAVA: Final = frozenset(
         "ssl.provider",
         "ssl.secure.random.implementation",
         "ssl.trustmanager.algorithm",
+        "value.deserializer",
+        "value.serializer",
     }
 )
+_RENAMED: Final = {
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "max.request.size": "message.max.bytes",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+}
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -78,7 +106,8 @@ def is_secret(key: str) -> bool:
 def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Raises ConfigError with one sentence."""
     given = {name: text for name, text in properties.items() if not name.startswith("config.providers")}
-    found = {name: text for name, text in given.items() if name not in _OF_JAVA and name not in _TRANSLATIONS}
+    kept = {name: text for name, text in given.items() if name not in _OF_JAVA and name not in _TRANSLATIONS}
+    found = {_RENAMED.get(name, name): text for name, text in kept.items()}
     for name, translate in _TRANSLATIONS.items():
         if name in given:
             found |= translate(given)

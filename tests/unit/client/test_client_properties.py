@@ -92,6 +92,10 @@ LOGIN = {"sasl.username": "ada", "sasl.password": "pass word"}
             },
             {},
         ),
+        (
+            {"default.api.timeout.ms": "1", "metric.reporters": "com.example.Reporter", "fetch.max.wait.ms": "2"},
+            {"fetch.wait.max.ms": "2"},
+        ),
     ],
 )
 def test_names_of_kafka_become_those_of_librdkafka(given: dict[str, str], found: dict[str, str]) -> None:
