@@ -12,13 +12,23 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
+from xml.sax.saxutils import quoteattr
 
 from ...client.cached_programs import cache_folder
 from .artefacts import EXCLUDED, Artefact
 
 REPOSITORY_VARIABLE: Final = "MAVEN_REPOSITORY_URL"
-"""Names a Maven repository, asked before those that Spark knows."""
+"""Names a Maven repository, asked before Maven Central."""
 _TIMEOUT_S: Final = 600
+# Spark itself asks what is named by `--repositories` last. The second one is Maven Central.
+_IVY_SETTINGS: Final = """<ivysettings>
+<settings defaultResolver="all"/>
+<resolvers><chain name="all" returnFirst="true">
+<ibiblio name="named" m2compatible="true" root={root}/>
+<ibiblio name="central" m2compatible="true"/>
+</chain></resolvers>
+</ivysettings>
+"""
 
 
 class JarsMissingError(Exception):
@@ -95,11 +105,14 @@ def spark_submit() -> Path:
 
 
 def _command(coordinates: Sequence[str], repository: str | None, work: Path, program: Path) -> list[str]:
+    settings = work / "ivysettings.xml"
+    if repository:
+        settings.write_text(_IVY_SETTINGS.format(root=quoteattr(f"{repository.rstrip('/')}/")), encoding="utf-8")
     return [
         str(spark_submit()),
         *("--packages", ",".join(coordinates)),
         *("--exclude-packages", ",".join(EXCLUDED)),
-        *(("--repositories", repository) if repository else ()),
+        *(("--conf", f"spark.jars.ivySettings={settings}") if repository else ()),
         *("--conf", f"spark.jars.ivy={work / 'ivy'}"),
         str(program),
     ]
