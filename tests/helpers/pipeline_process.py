@@ -15,6 +15,8 @@ from waiting import wait_for
 
 _START_TIMEOUT_S: Final = 240.0
 _LAST_CHARACTERS: Final = 4000
+QUICK_SOURCE: Final = {"source_kafka.request.timeout.ms": "3000", "source_kafka.default.api.timeout.ms": "3000"}
+"""Java's admin client waits that long for a leader that is gone before it asks who leads now."""
 # A JVM that lives for a minute compiles with its first compiler alone, and one thread collects its garbage.
 _SHORT_LIFE: Final = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 

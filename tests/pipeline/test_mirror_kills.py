@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from copied_records import differences, records_of
 from librdkafka_metadata import ask_metadata
 from missing_tools import need_toxiproxy
-from pipeline_process import PipelineProcess, pipeline_process
+from pipeline_process import QUICK_SOURCE, PipelineProcess, pipeline_process
 from pipeline_topics import Sent, create_topics, drain, produce, produce_aborted
 from replicated_cluster import draw_generator, say
 from waiting import wait_for
@@ -163,6 +163,7 @@ class Life:
             f"sink_bootstrap={self._sink}",
             f"max_offsets_per_trigger={BATCH}",
             "transaction_bytes=20000",
+            *(f"{name}={value}" for name, value in QUICK_SOURCE.items()),
         )
         self._context = pipeline_process(
             "mirror", bootstrap=self._source, folder=self._folder, settings=settings, options=("--available-now",)

@@ -4,41 +4,44 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.dataset
-from pipeline_process import committed_batches, pipeline_process
+from pipeline_process import committed_batches
 from pipeline_topics import drain, topic_id
 from stored_checkpoints import AFTER, BEFORE, COUNTS, TOPIC, expected_counts, fill, make_topics, settings, unpack
 
-from penstock.local.cluster import LocalCluster
+from penstock.pipeline.config_reading import read_config
+from penstock.pipeline.jobs.catalogue import find_job
+from penstock.pipeline.running.runner import StopRequest, run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
-def test_a_table_and_the_state_of_windows_go_on_from_version_0_1(tmp_path: Path) -> None:
+def test_a_table_and_the_state_of_windows_go_on_from_version_0_1(
+    spark: SparkSession, bootstrap: str, tmp_path: Path
+) -> None:
     """Each record is in the table once, and the counts have those of before: they are in the stored state alone."""
-    with LocalCluster(tmp_path / "cluster", node_count=3) as cluster:
-        make_topics(cluster.bootstrap)
-        noted = {TOPIC: topic_id(cluster.bootstrap, TOPIC)}
-        fill(cluster.bootstrap, 0, BEFORE)
-        fill(cluster.bootstrap, BEFORE, AFTER)
-        for job in ("lake", "windows"):
-            folder = tmp_path / job
-            unpack("0.1", job, folder)
-            commits = folder / "checkpoints" / f"{job}-v1" / "main" / "commits"
-            before = committed_batches(commits)
-            assert before >= 3
-            with pipeline_process(
-                job,
-                bootstrap=cluster.bootstrap,
-                folder=folder,
-                settings=settings(job, folder),
-                options=("--available-now",),
-            ) as process:
-                process.wait()
-            assert committed_batches(commits) > before
-        counted = {
-            _text(message.key()): json.loads(_text(message.value()))["count"]
-            for message in drain(cluster.bootstrap, COUNTS)
-        }
+    make_topics(bootstrap)
+    noted = {TOPIC: topic_id(bootstrap, TOPIC)}
+    fill(bootstrap, 0, BEFORE)
+    fill(bootstrap, BEFORE, AFTER)
+    for name in ("lake", "windows"):
+        folder = tmp_path / name
+        unpack("0.1", name, folder)
+        commits = folder / "checkpoints" / f"{name}-v1" / "main" / "commits"
+        before = committed_batches(commits)
+        assert before >= 3
+        job = find_job(name)
+        told = dict(one.split("=", 1) for one in settings(name, folder))
+        told |= {"bootstrap": bootstrap, "checkpoint": str(folder / "checkpoints"), "available_now": "true"}
+        config: Any = read_config(job.config_type, text="", assignments=told)
+        assert run(spark, job, config, stop=StopRequest(), stop_timeout_s=60) == 0
+        assert committed_batches(commits) > before
+    counted = {
+        _text(message.key()): json.loads(_text(message.value()))["count"] for message in drain(bootstrap, COUNTS)
+    }
     rows = pyarrow.dataset.dataset(str(tmp_path / "lake" / "table"), partitioning="hive").to_table(columns=["value"])
     assert sorted(row["number"] for row in rows["value"].to_pylist()) == [*range(AFTER)]
     # The table has the topic's id from its next commit on.

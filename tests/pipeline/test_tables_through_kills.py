@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka import Message
 from faulty_source import FaultySource
 from missing_tools import need_toxiproxy
-from pipeline_process import committed_batches, pipeline_process
+from pipeline_process import QUICK_SOURCE, committed_batches, pipeline_process
 from pipeline_topics import Sent, create_topics, drain, produce, produce_aborted
 from soak import soak_only
 from table_rows import judge, naive_places, spark_places
@@ -60,9 +60,7 @@ def test_every_record_is_in_the_table_once(
     create_topics(own_cluster.bootstrap, topic, partition_count=PARTITIONS)
     source = FaultySource(own_cluster, topic)
     table = tmp_path / "table"
-    # Java's admin client waits that long for a leader that is gone before it asks who leads now.
-    times = ("request.timeout.ms", "default.api.timeout.ms")
-    options = options_of(job, topic, table) | {f"source_kafka.{name}": "3000" for name in times}
+    options = options_of(job, topic, table) | QUICK_SOURCE
     settings = tuple(f"{key}={value}" for key, value in options.items())
     commits = tmp_path / "checkpoints" / f"{job}-v1" / "main" / "commits"
     written = 0
