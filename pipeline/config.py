@@ -62,6 +62,11 @@ class JobConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if self.isolation_level not in ("read_committed", "read_uncommitted"):
             raise ValueError(f"`isolation_level` is read_committed or read_uncommitted, not {self.isolation_level!r}")
 
+    def refuse_bad_record_options(self) -> None:
+        """Of a job that copies records as they are, to which none is bad. Raises ValueError."""
+        if self.dead_letter_topic or self.on_bad_record != "stop":
+            raise ValueError("`dead_letter_topic` and `on_bad_record` are of jobs that decode values; here none is bad")
+
     def offset_topics(self) -> tuple[str, ...]:
         """Topics named by the config at whose offsets a checkpoint stands, in the cluster at `bootstrap`."""
         return self.topics

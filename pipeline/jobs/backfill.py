@@ -47,6 +47,14 @@ class BackfillConfig(JobConfig, frozen=True, kw_only=True):
     transaction_bytes: int = TRANSACTION_BYTES
     write_timeout_ms: int = 300_000
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.refuse_bad_record_options()
+        if self.partitions and self.partitioning == "keep":
+            raise ValueError(
+                "`partitions` is of a topic whose records get other partitions, not of `partitioning` keep"
+            )
+
 
 def copy_settings(config: BackfillConfig) -> CopySettings:
     """Raises ConfigError for properties that a client cannot have."""

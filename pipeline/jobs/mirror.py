@@ -51,6 +51,7 @@ class MirrorConfig(JobConfig, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.refuse_bad_record_options()
         if bool(self.bootstrap) == bool(self.sources):
             raise ValueError("either `bootstrap` or `sources` is given")
         if self.sources and not self.sink_bootstrap:

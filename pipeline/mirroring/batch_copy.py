@@ -18,7 +18,7 @@ from ..connector.deadline import Deadline
 from .batch_task import REPORT_SCHEMA, Report, reports_of, write_batches
 from .errors import MirrorError
 from .record_columns import COLUMNS
-from .rules.source_partition import offset_map_topic
+from .rules.source_partition import offset_map_topic, without_dots
 from .rules.write_plan import Partitioning, TopicRoute, WritePlan
 from .sink_map import SinkMap
 from .topic_routes import TopicChoice, TopicRoutes
@@ -52,7 +52,7 @@ class CopySettings:
 
     @property
     def transactional_prefix(self) -> str:
-        return f"penstock-{self.job}.{self.name}"
+        return f"penstock-{self.job}.{without_dots(self.name)}"
 
 
 class BatchCopy:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from confluent_kafka import IsolationLevel, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import IsolationLevel
+from confluent_kafka.admin import OffsetSpec
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from ..config import JobConfig
+from ..connector.admin_clients import describe_topics, list_offsets
 from ..connector.client_properties import SOURCE, client_config
+from ..connector.deadline import Deadline
+from ..connector.source_topics import TIMEOUT_S
+from ..job import JobError
 from ..source import read_offsets
 from .offset_log import Offsets, range_of_batch
 
 _COLUMNS: Final = ("key", "value", "headers", "topic", "partition", "offset", "timestamp")
-_TIMEOUT_S: Final = 30.0
 
 
 class TableSnapshot:
@@ -31,7 +34,7 @@ class TableSnapshot:
 
     def refreshed(self, spark: SparkSession) -> DataFrame:
         """One row for each key, tombstones too, up to the last offset that is committed now. It is kept on the
-        executors."""
+        executors. Raises JobError when there is no such topic, RequestError."""
         ends = self._committed_ends()
         found = range_of_batch(self._ends, ends)
         if self._rows is not None and found is None:
@@ -50,12 +53,14 @@ class TableSnapshot:
 
     def _committed_ends(self) -> Offsets:
         """In one request to each leader, and none to Spark: most batches find nothing new."""
-        admin = AdminClient(dict(client_config(self._config, SOURCE)))
-        partitions = admin.list_topics(self._topic, timeout=_TIMEOUT_S).topics[self._topic].partitions
-        asked = {TopicPartition(self._topic, number): OffsetSpec.latest() for number in partitions}
+        properties, deadline = client_config(self._config, SOURCE), Deadline(TIMEOUT_S)
+        found = describe_topics(properties, [self._topic], deadline).get(self._topic)
+        if found is None:
+            raise JobError(f"topic {self._topic}, the table, is not in the cluster that is read")
+        asked = {(self._topic, partition.id): OffsetSpec.latest() for partition in found.partitions}
         level = getattr(IsolationLevel, self._config.isolation_level.upper())
-        futures = admin.list_offsets(asked, isolation_level=level, request_timeout=_TIMEOUT_S)
-        return {self._topic: {str(one.partition): future.result(_TIMEOUT_S).offset for one, future in futures.items()}}
+        offsets = list_offsets(properties, asked, deadline, isolation_level=level)
+        return {self._topic: {str(partition): offset for (_, partition), offset in offsets.items()}}
 
 
 def _latest(records: DataFrame) -> DataFrame:

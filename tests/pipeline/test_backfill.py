@@ -119,6 +119,12 @@ def test_offsets_and_round_robin_after_a_crash_on_the_way(
     assert {*Counter(one.partition for one in found).values()} == {480 // NEW_PARTITIONS}
 
 
+def test_records_keep_their_partition_and_their_order(spark: SparkSession, config: BackfillConfig) -> None:
+    (topic,) = config.topics
+    backfill(spark, msgspec.structs.replace(config, partitioning="keep", partitions=0))
+    assert again(config, range(COUNT)) == records_of(drain(config.bootstrap, topic))
+
+
 @soak_only
 def test_another_range_of_the_same_name_is_refused(spark: SparkSession, config: BackfillConfig) -> None:
     backfill(spark, config)

@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka import Message
 from pipeline_topics import Sent, create_topics, drain, produce
 
+from penstock.pipeline.job import JobError
 from penstock.pipeline.jobs.join import JOB, JoinConfig
 from penstock.pipeline.records.value_format import ValueFormat
 from penstock.pipeline.tables.settings import TableSettings
@@ -144,6 +145,8 @@ def test_the_table_is_kept_up_with_between_batches_and_tombstones_are_no_rows(
     values = {row.key.decode(): row.value for row in snapshot.refreshed(spark).collect()}
     assert len(values) == 101
     assert (values["k1"], values["k2"], values["new"], values["k3"]) == (b"2", None, b"1", b"1")
+    with pytest.raises(JobError, match="topic nowhere, the table, is not in the cluster"):
+        TableSnapshot(config, "nowhere").refreshed(spark)
 
 
 def _event(number: int, ad: int, at_s: int) -> dict[str, Any]:

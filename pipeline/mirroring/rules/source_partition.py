@@ -19,7 +19,12 @@ class SourcePartition:
 
     def transactional_id(self, prefix: str) -> str:
         """The same in every task, executor and driver: the coordinator fences the writer before (KIP-98)."""
-        return f"{prefix}.{self.cluster}.{self.topic}.{self.partition}"
+        return f"{prefix}.{without_dots(self.cluster)}.{self.topic}.{self.partition}"
+
+
+def without_dots(name: str) -> str:
+    """A name between dots of a transactional id: `a` and `b.c` must not make the id of `a.b` and `c`."""
+    return name.replace("%", "%25").replace(".", "%2E")
 
 
 def offset_map_topic(job: str, name: str) -> str:

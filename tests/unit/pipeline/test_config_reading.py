@@ -10,6 +10,7 @@ import pytest
 
 from penstock.pipeline.config import JobConfig
 from penstock.pipeline.config_reading import ConfigError, read_config, text_of
+from penstock.pipeline.jobs.catalogue import find_job
 
 _ENOUGH: Final[dict[str, Any]] = {"bootstrap": "127.0.0.1:9092", "checkpoint": "/checkpoints"}
 
@@ -110,3 +111,18 @@ def test_a_file_that_cannot_be_read_is_told_of(tmp_path: Path) -> None:
     (tmp_path / "job.toml").write_bytes(b'name = "\xff"')
     with pytest.raises(ConfigError, match=r"job\.toml is not UTF-8"):
         text_of(tmp_path / "job.toml")
+
+
+@pytest.mark.parametrize(
+    ("job", "assignments", "message"),
+    [
+        ("mirror", {"dead_letter_topic": "bad"}, "here none is bad"),
+        ("backfill", {"on_bad_record": "skip"}, "here none is bad"),
+        ("backfill", {"partitions": "3", "partitioning": "keep"}, "not of `partitioning` keep"),
+    ],
+)
+def test_an_option_without_effect_is_refused(job: str, assignments: dict[str, str], message: str) -> None:
+    """Who has named a topic for bad records takes it that they go there."""
+    with pytest.raises(ConfigError) as caught:
+        read_config(find_job(job).config_type, text="", assignments={**_ENOUGH, "topics": "a", **assignments})
+    assert message in str(caught.value)
