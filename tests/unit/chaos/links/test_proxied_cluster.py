@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,14 +73,14 @@ def test_proxies_refuse_for_a_node_that_ended_by_itself_until_it_is_started(
     cluster.cluster.folder.mkdir()
     monkeypatch.setattr("penstock.local.cluster.check_free", lambda _port: None)
     node = cluster.nodes[1]
-    node.command = (sys.executable, "-c", "input()")
-    # Its standard input is at its end: it fails by itself.
+    node.command = (sys.executable, "-c", "import time; time.sleep(600)")
     cluster.begin_start(1)
     assert not closed
+    assert node.process is not None
+    os.kill(node.process.pid, signal.SIGKILL)
     wait_for(lambda: not node.is_running, "it has ended")
     assert [end.node_id for end in cluster.ends] == [1]
     assert closed == ENDS_AT_1
-    node.command = (sys.executable, "-c", "import time; time.sleep(600)")
     cluster.begin_start(1)
     assert not closed
     cluster.kill(1)
