@@ -284,7 +284,7 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
             for count, records, warm_up, batches in (
                 (10, 40_000, 32, 32),
                 (100, 40_000, 16, 16),
-                (1000, 100_000, 4, 4),
+                (1000, 100_000, 10, 4),
             )
         ),
         *(_replicated_partitions(count) for count in (200, 500, 1000, 2000)),
