@@ -105,17 +105,21 @@ def spark_submit() -> Path:
 
 
 def _command(coordinates: Sequence[str], repository: str | None, work: Path, program: Path) -> list[str]:
-    settings = work / "ivysettings.xml"
-    if repository:
-        settings.write_text(_IVY_SETTINGS.format(root=quoteattr(f"{repository.rstrip('/')}/")), encoding="utf-8")
     return [
         str(spark_submit()),
         *("--packages", ",".join(coordinates)),
         *("--exclude-packages", ",".join(EXCLUDED)),
-        *(("--conf", f"spark.jars.ivySettings={settings}") if repository else ()),
+        *(("--conf", f"spark.jars.ivySettings={_ivy_settings(repository, work)}") if repository else ()),
         *("--conf", f"spark.jars.ivy={work / 'ivy'}"),
         str(program),
     ]
+
+
+def _ivy_settings(repository: str, work: Path) -> Path:
+    """A file that names the repository before Maven Central."""
+    file = work / "ivysettings.xml"
+    file.write_text(_IVY_SETTINGS.format(root=quoteattr(f"{repository.rstrip('/')}/")), encoding="utf-8")
+    return file
 
 
 def _environment(java_home: str | None) -> dict[str, str]:

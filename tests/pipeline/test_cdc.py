@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pipeline_here import run_here
 from pipeline_topics import Sent, create_topics, drain, produce
 from soak import soak_only
 
-from penstock.pipeline.config_reading import read_config
 from penstock.pipeline.job import JobError
-from penstock.pipeline.jobs.catalogue import find_job
-from penstock.pipeline.running.runner import StopRequest, run
 from penstock.pipeline.tables.parquet_table import read_table
 
 if TYPE_CHECKING:
@@ -39,9 +37,7 @@ def told_for(bootstrap: str, topic: str, folder: Path) -> dict[str, str]:
 
 def cdc(spark: SparkSession, told: dict[str, str]) -> dict[str, str]:
     """Runs the job, and returns the city of each key."""
-    job = find_job("cdc")
-    config: Any = read_config(job.config_type, text="", assignments=told)
-    assert run(spark, job, config, stop=StopRequest(), stop_timeout_s=60) == 0
+    run_here(spark, "cdc", told)
     rows = read_table(spark, told["table.location"]).collect()
     found = {bytes(row.key).decode(): row.value.city for row in rows}
     assert len(found) == len(rows)

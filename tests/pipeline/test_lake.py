@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Message
+from pipeline_here import run_here
 from pipeline_topics import Sent, create_topics, drain, produce, recreate_topic
 from table_rows import judge, naive_places, spark_places
 
-from penstock.pipeline.config_reading import read_config
 from penstock.pipeline.job import JobError
-from penstock.pipeline.jobs.catalogue import find_job
-from penstock.pipeline.running.runner import StopRequest, run
 from penstock.pipeline.tables.parquet_table import load_state, read_table
 from penstock.pipeline.tables.table_folder import TableFolder
 
@@ -47,10 +45,8 @@ class Lake:
         create_topics(bootstrap, topic, partition_count=2)
 
     def run(self, **options: str) -> None:
-        job = find_job("lake")
         told = {**self._options, **{key.replace("__", "."): value for key, value in options.items()}}
-        config: Any = read_config(job.config_type, text="", assignments=told)
-        assert run(self._spark, job, config, stop=StopRequest(), stop_timeout_s=60) == 0
+        run_here(self._spark, "lake", told)
 
     @property
     def version(self) -> int:

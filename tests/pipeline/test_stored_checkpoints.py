@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow.dataset
+from pipeline_here import run_here
 from pipeline_process import committed_batches
 from pipeline_topics import drain, topic_id
 from stored_checkpoints import AFTER, BEFORE, COUNTS, TOPIC, expected_counts, fill, make_topics, settings, unpack
-
-from penstock.pipeline.config_reading import read_config
-from penstock.pipeline.jobs.catalogue import find_job
-from penstock.pipeline.running.runner import StopRequest, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,17 +24,15 @@ def test_a_table_and_the_state_of_windows_go_on_from_version_0_1(
     noted = {TOPIC: topic_id(bootstrap, TOPIC)}
     fill(bootstrap, 0, BEFORE)
     fill(bootstrap, BEFORE, AFTER)
-    for name in ("lake", "windows"):
-        folder = tmp_path / name
-        unpack("0.1", name, folder)
-        commits = folder / "checkpoints" / f"{name}-v1" / "main" / "commits"
+    for job in ("lake", "windows"):
+        folder = tmp_path / job
+        unpack("0.1", job, folder)
+        commits = folder / "checkpoints" / f"{job}-v1" / "main" / "commits"
         before = committed_batches(commits)
         assert before >= 3
-        job = find_job(name)
-        told = dict(one.split("=", 1) for one in settings(name, folder))
+        told = dict(one.split("=", 1) for one in settings(job, folder))
         told |= {"bootstrap": bootstrap, "checkpoint": str(folder / "checkpoints"), "available_now": "true"}
-        config: Any = read_config(job.config_type, text="", assignments=told)
-        assert run(spark, job, config, stop=StopRequest(), stop_timeout_s=60) == 0
+        run_here(spark, job, told)
         assert committed_batches(commits) > before
     counted = {
         _text(message.key()): json.loads(_text(message.value()))["count"] for message in drain(bootstrap, COUNTS)

@@ -11,12 +11,13 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from confluent_kafka import Message
 from faulty_source import FaultySource
 from missing_tools import need_toxiproxy
+from pipeline_here import run_here
 from pipeline_process import QUICK_SOURCE, committed_batches, pipeline_process
 from pipeline_topics import Sent, create_topics, drain, produce, produce_aborted
 from soak import soak_only
@@ -26,9 +27,6 @@ from waiting import wait_for
 from penstock.chaos.links.link import links_of
 from penstock.chaos.links.proxied_cluster import ProxiedCluster
 from penstock.local.cluster import LocalCluster
-from penstock.pipeline.config_reading import read_config
-from penstock.pipeline.jobs.catalogue import find_job
-from penstock.pipeline.running.runner import StopRequest, run
 from penstock.pipeline.tables.parquet_table import load_state, read_table
 from penstock.pipeline.tables.table_folder import TableFolder
 
@@ -164,10 +162,8 @@ def records(write: int, job: str) -> list[Sent]:
 
 def finish(spark: SparkSession, job: str, checkpoint: Path, options: dict[str, str]) -> None:
     """The next life, in this process, which reads what is there and ends."""
-    found = find_job(job)
     told = {**options, "checkpoint": str(checkpoint), "available_now": "true", "max_offsets_per_trigger": "1000"}
-    config: Any = read_config(found.config_type, text="", assignments=told)
-    assert run(spark, found, config, stop=StopRequest(), stop_timeout_s=60) == 0
+    run_here(spark, job, told)
 
 
 def check_lake(spark: SparkSession, table: Path, committed: list[Message]) -> None:
