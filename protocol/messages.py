@@ -125,6 +125,11 @@ def encode_response(
     return bytes(out)
 
 
+def with_correlation_id(frame: bytes, correlation_id: int) -> tuple[bytes, bytes, bytes]:
+    """The parts of the frame of a response that was encoded for another request, for this one."""
+    return frame[: _SIZE.size], _SIZE.pack(correlation_id), frame[_RESPONSE_START.size :]
+
+
 def encode_request(
     api_key: int,
     version: int,

@@ -23,7 +23,7 @@ from kio.static.primitive import i16, i64
 
 from ...protocol.apis import APIS, Api, ApiKey
 from ...protocol.errors import ErrorCode
-from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, kio_error
+from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, kio_error, with_correlation_id
 from ...quorum.metadata.features import FEATURES
 from ...quorum.metadata.image import MetadataImage
 from ..cluster.metadata_cache import MetadataCache
@@ -37,25 +37,51 @@ SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 def register(handlers: Handlers, metadata: MetadataCache, *, is_controller: bool = False) -> None:
     """`is_controller`: for the controllers' listener, which has its own API table (KIP-919)."""
+    handlers.add(ApiKey.API_VERSIONS, ApiVersionsHandler(handlers, metadata, is_controller=is_controller).begin)
 
-    def begin(request: Request) -> None:
-        if not APIS[ApiKey.API_VERSIONS].has_version(request.api_version):
+
+class ApiVersionsHandler:
+    """Answers ApiVersions, and keeps the encoded response of each version until the image changes.
+
+    Each connection of a client begins with this request, and its answer of eighty ranges takes longer to encode than
+    all else that a new connection needs.
+    """
+
+    def __init__(self, handlers: Handlers, metadata: MetadataCache, *, is_controller: bool) -> None:
+        self._handlers = handlers
+        self._metadata = metadata
+        self._is_controller = is_controller
+        self._kept: dict[int, bytes] = {}
+        self._kept_image: MetadataImage | None = None
+
+    def begin(self, request: Request) -> None:
+        version = request.api_version
+        if not APIS[ApiKey.API_VERSIONS].has_version(version):
             request.respond(_encode(request, 0, unsupported_version()))
             return
-        message = decode_request(request.api_key, request.api_version, request.body, request.body_offset)
+        message = decode_request(request.api_key, version, request.body, request.body_offset)
         assert isinstance(message, ApiVersionsRequest)
-        if request.api_version >= VERSION_OF_SOFTWARE:
-            name, version = message.client_software_name, message.client_software_version
-            if not SOFTWARE.fullmatch(name) or not SOFTWARE.fullmatch(version):
-                request.respond(_encode(request, request.api_version, _refusal(ErrorCode.INVALID_REQUEST, ())))
+        if version >= VERSION_OF_SOFTWARE:
+            name, software_version = message.client_software_name, message.client_software_version
+            if not SOFTWARE.fullmatch(name) or not SOFTWARE.fullmatch(software_version):
+                request.respond(_encode(request, version, _refusal(ErrorCode.INVALID_REQUEST, ())))
                 return
-            request.set_context(replace(request.context, client_software=f"{name}/{version}"))
+            request.set_context(replace(request.context, client_software=f"{name}/{software_version}"))
         if request.context.sasl is not None:
             request.context.sasl.on_versions_told()
-        response = api_versions(handlers.built, metadata.image, request.api_version, is_controller=is_controller)
-        request.respond(_encode(request, request.api_version, response))
+        request.respond(with_correlation_id(self._frame(request), request.correlation_id))
 
-    handlers.add(ApiKey.API_VERSIONS, begin)
+    def _frame(self, request: Request) -> bytes:
+        """Of a response; its correlation id is that of any request."""
+        image, version = self._metadata.image, request.api_version
+        if image is not self._kept_image:
+            self._kept.clear()
+            self._kept_image = image
+        frame = self._kept.get(version)
+        if frame is None:
+            response = api_versions(self._handlers.built, image, version, is_controller=self._is_controller)
+            frame = self._kept[version] = _encode(request, version, response)
+        return frame
 
 
 def api_versions(

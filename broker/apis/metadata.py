@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
-from struct import Struct
 from typing import Final, NamedTuple, TypeAlias, cast
 from uuid import UUID
 
@@ -30,20 +29,19 @@ from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NO_NODE, NodeId
-from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, kio_error
+from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, kio_error, with_correlation_id
 from ...protocol.metadata import MetadataRequest, MetadataResponse
 from ...quorum.decisions.topic_names import INTERNAL_TOPICS, invalid_topic_name
 from ...quorum.metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.rules.cluster_view import OPERATIONS_NOT_ASKED_FOR, ClusterView
 from ..network.handlers import Handlers
-from ..network.request import AnswerPart, Request, RequestContext
+from ..network.request import Request, RequestContext
 
 VERSION_OF_LISTENER_NOT_FOUND = 6
 VERSION_OF_IDS_IN_REQUESTS = 12
 CACHED_BYTES_MAX = 8 * 1024 * 1024
 """Bound of the cache of encoded responses; when it is exceeded, the cache is cleared."""
-CORRELATION_ID = Struct(">i")
 
 CreateTopics: TypeAlias = Callable[[tuple[str, ...], RequestContext], Awaitable[None]]
 """Creates topics of these names, requested by this client, with the cluster's defaults. Topics that cannot be
@@ -91,7 +89,7 @@ class MetadataHandler:
         key = (request.api_version, context.listener_name, client, bytes(request.body[request.body_offset :]))
         cached = self._cached.get(key)
         if cached is not None:
-            request.respond(_with_correlation_id(cached, request.correlation_id))
+            request.respond(with_correlation_id(cached, request.correlation_id))
             return None
         version, offset = request.api_version, request.body_offset
         message = decode_request(request.api_key, version, request.body, offset, MetadataRequest)
@@ -320,7 +318,3 @@ def _operations(operations: int | None) -> dict[str, i32]:
 
 def _encode(request: Request, response: MetadataResponse) -> bytes:
     return encode_response(ApiKey.METADATA, request.api_version, request.correlation_id, response)
-
-
-def _with_correlation_id(frame: bytes, correlation_id: int) -> tuple[AnswerPart, ...]:
-    return frame[:4], CORRELATION_ID.pack(correlation_id), frame[8:]

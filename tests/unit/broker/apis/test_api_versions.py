@@ -44,17 +44,26 @@ class Connection:
     def mute(self, throttle_time_ms: int) -> None: ...
 
 
-def ask(frame: bytes, version: int, body_offset: int) -> tuple[Connection, bytes]:
-    handlers = Handlers()
-    metadata = MetadataCache()
+def handlers_of(metadata: MetadataCache) -> Handlers:
     metadata.image = IMAGE
+    handlers = Handlers()
     register(handlers, metadata)
+    return handlers
+
+
+def ask(
+    frame: bytes, version: int, body_offset: int, *, handlers: Handlers | None = None, correlation_id: int = 7
+) -> tuple[Connection, bytes]:
+    handlers = handlers or handlers_of(MetadataCache())
     connection = Connection()
     context = RequestContext(listener_name="PLAINTEXT", peer_host="::1", client_id=None)
-    body = memoryview(frame)
-    handlers.by_bytes[ApiKey.API_VERSIONS](Request(connection, 18, version, 7, context, body, body_offset))
-    assert isinstance(connection.answer, bytes)
-    return connection, connection.answer
+    request = Request(connection, 18, version, correlation_id, context, memoryview(frame), body_offset)
+    handlers.by_bytes[ApiKey.API_VERSIONS](request)
+    answer = connection.answer
+    assert isinstance(answer, bytes | tuple)
+    return connection, answer if isinstance(answer, bytes) else b"".join(
+        part for part in answer if isinstance(part, bytes)
+    )
 
 
 def ask_as(name: str, software_version: str, version: int = 4) -> tuple[Connection, ApiVersionsResponse]:
@@ -105,6 +114,27 @@ def test_version_that_does_not_exist_is_answered_in_version_0_like_kafka() -> No
     assert frame[4:].hex() == GOLDEN["unsupported_version_frame"]
     _, answer = ask(b"", version=99, body_offset=0)
     assert answer == frame
+
+
+def test_an_answer_is_kept_for_its_version_until_the_image_changes() -> None:
+    metadata = MetadataCache()
+    handlers = handlers_of(metadata)
+    told = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+
+    def epoch_told(version: int, correlation_id: int) -> int:
+        frame = encode_request(ApiKey.API_VERSIONS, version, correlation_id, None, told)[4:]
+        _, answer = ask(frame, version, len(frame) - 5, handlers=handlers, correlation_id=correlation_id)
+        fresh = encode_response(
+            ApiKey.API_VERSIONS, version, correlation_id, api_versions(handlers.built, metadata.image, version)
+        )
+        assert answer == fresh
+        (_, response) = decode_response(ApiKey.API_VERSIONS, version, answer[4:])
+        assert isinstance(response, ApiVersionsResponse)
+        return response.finalized_features_epoch
+
+    assert [epoch_told(version, 7 + index) for index, version in enumerate((4, 4, 3, 4))] == [41] * 4
+    metadata.image = MetadataImage(offset=42, features={"metadata.version": 31})
+    assert [epoch_told(version, 17 + index) for index, version in enumerate((4, 3, 4))] == [42] * 3
 
 
 def test_client_software_is_remembered() -> None:
