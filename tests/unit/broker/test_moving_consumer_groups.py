@@ -133,6 +133,7 @@ def test_partitions_change_hands_while_the_coordinator_does() -> None:
     run(scenario, partition_count=PARTITION_COUNT)
 
 
+@pytest.mark.thorough
 def test_three_members_share_and_one_leaves() -> None:
     async def scenario(world: World) -> None:
         consumers = [Consumer(world, f"member-{number}") for number in range(3)]

@@ -80,6 +80,7 @@ def test_full_disk_refuses_appends_and_nothing_else_until_there_is_room(flush_me
     run(scenario)
 
 
+@pytest.mark.thorough
 def test_topic_deleted_to_make_room_costs_nothing_else() -> None:
     """What of it was not synced for want of room is not looked for in its folder, which goes."""
 

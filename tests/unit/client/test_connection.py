@@ -170,6 +170,7 @@ def test_a_broker_that_dies_at_any_moment_of_the_connecting_is_a_connection_erro
         runner.run(scenario())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("new_loop", LOOPS)
 def test_a_peer_that_stands_still_does_not_hold_up_the_end_of_a_connection(
     new_loop: Callable[[], asyncio.AbstractEventLoop],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,6 +85,7 @@ def test_a_group_is_never_set_back() -> None:
     assert advances(translation, {("a", 0): 9, ("a", 1): 5}) == {("a", 2): 5}
 
 
+@pytest.mark.thorough
 @given(st.data())
 def test_no_record_is_missed_and_few_are_read_again(data: st.DataObject) -> None:
     """Transactions of any size, with gaps in the source, markers in the target and another producer between."""

@@ -35,6 +35,7 @@ def test_options_are_read_as_kafka_reads_them(text: str, options: dict[str, str]
     assert entry.options == options
 
 
+@pytest.mark.thorough
 @given(st.dictionaries(st.from_regex(r"user_[a-z]{1,9}", fullmatch=True), st.text().filter(lambda v: "\r" not in v)))
 def test_quoted_values_come_back(options: dict[str, str]) -> None:
     def quoted(value: str) -> str:

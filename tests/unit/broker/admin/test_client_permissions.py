@@ -112,6 +112,7 @@ def test_lags_of_topics_that_the_client_may_not_describe_are_left_out() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.thorough
 def test_pictures_and_events_of_the_cluster_have_the_topics_that_the_client_may_describe() -> None:
     async def scenario() -> None:
         async with asked() as one:
@@ -219,6 +220,7 @@ def test_records_are_written_and_read_at_another_broker_by_the_clients_permissio
     asyncio.run(scenario())
 
 
+@pytest.mark.thorough
 def test_a_stream_ends_when_its_client_may_not_have_it_any_more() -> None:
     async def scenario() -> None:
         async with asked() as one:
@@ -302,6 +304,7 @@ def _retention(topic: str) -> IncrementalAlterConfigsRequest:
     return IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
 
 
+@pytest.mark.thorough
 def test_configs_in_events_are_told_to_who_may_describe_them() -> None:
     async def scenario() -> None:
         async with asked() as one:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
+import pytest
 from admin_http import asked, served
 from memory_node import World, create_topic, run
 
@@ -117,6 +118,7 @@ def test_a_node_without_events_says_so() -> None:
     run(scenario)
 
 
+@pytest.mark.thorough
 def test_events_that_are_not_followed_end_with_the_newest() -> None:
     async def scenario() -> None:
         async with asked(World()) as (node, connection, http):

@@ -7,6 +7,7 @@ import random
 import struct
 from contextlib import suppress
 
+import pytest
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
 from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
@@ -64,6 +65,7 @@ def frames(source: random.Random) -> bytes:
     return sent
 
 
+@pytest.mark.thorough
 def test_nothing_is_executed_for_clients_without_a_proof() -> None:
     source = random.Random(SEED)
 

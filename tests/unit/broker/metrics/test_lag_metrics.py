@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from exposed_metrics import Samples, exposed
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.find_coordinator.v6.response import FindCoordinatorResponse
@@ -139,6 +140,7 @@ async def coordinator_of(world: World) -> int:
         return await ask_until(find, lambda node_id: node_id in world.nodes)
 
 
+@pytest.mark.thorough
 def test_a_coordinator_asks_the_leader_and_each_series_is_told_once() -> None:
     async def scenario(world: World) -> None:
         coordinator = await coordinator_of(world)

@@ -280,6 +280,7 @@ def test_a_lost_connection_leaves_no_timer(loop: ManualLoop) -> None:
     assert session.state.name == "PROVED"
 
 
+@pytest.mark.thorough
 @settings(max_examples=200)
 @given(
     st.lists(

@@ -216,6 +216,7 @@ def test_readers_beyond_the_pending_loads_are_served_later() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.thorough
 def test_readers_that_never_come_back_do_not_hold_up_others() -> None:
     """Their connections ended while the loads were under way."""
 

@@ -306,6 +306,7 @@ def test_what_a_subscribed_process_consumed_twice_is_counted() -> None:
     assert check_queue(told.history()).statistics["consume-counts"] == {"2": 1, "1": 1}
 
 
+@pytest.mark.thorough
 @settings(max_examples=25, deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(20, 300))
 def test_what_a_correct_model_did_is_clean(random: Random, steps: int) -> None:

@@ -74,6 +74,7 @@ def test_an_unknown_write_takes_effect_late_or_never() -> None:
     assert [(kind, allowed) for kind, allowed, _ in back] == [("lost-write", False)]
 
 
+@pytest.mark.thorough
 def test_an_order_that_is_not_found_in_time_is_neither_a_failure_nor_a_success() -> None:
     # Equal values make the checker search, writes that overlap make many orders, and none of them allows the last read.
     together = range(1, 19)

@@ -161,6 +161,7 @@ def test_a_run_whose_samples_failed_has_a_history_that_can_be_judged(
     assert [finding.type for finding in judge_run(folder).findings] == ["not-whole"]
 
 
+@pytest.mark.thorough
 def test_two_runs_on_a_cluster_of_others_share_no_topic(tmp_path: Path) -> None:
     TOPICS.clear()
     record = RunRecord(

@@ -12,6 +12,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
+import pytest
 from waiting import wait_for
 
 from penstock.chaos.histories.cluster_sample import ClusterSample, PartitionSample, read_samples
@@ -184,6 +185,7 @@ def test_the_leader_of_the_highest_epoch_is_believed_and_ends_are_of_all_replica
     assert sample.partitions == {"t-0": PartitionSample(2, 7, [2], 4, {"1": 9, "2": 4})}
 
 
+@pytest.mark.thorough
 def test_of_one_leader_epoch_the_newest_isr_is_believed(tmp_path: Path) -> None:
     stale, fresh = (FakeNode(quorum=(1, 1), leader=1, epoch=3, hw=5) for _ in range(2))
     fresh.partition_epoch, fresh.isr = 1, [2]

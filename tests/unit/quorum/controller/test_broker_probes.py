@@ -127,6 +127,7 @@ async def test_a_broker_that_closes_what_it_accepted_and_then_refuses_is_fenced(
         await probes.stop()
 
 
+@pytest.mark.thorough
 @on_a_loop
 async def test_a_broker_that_accepts_at_another_port_stays() -> None:
     """Its port for other brokers is refused by a proxy; its process lives."""
@@ -154,6 +155,7 @@ async def test_a_broker_whose_ports_all_refuse_is_fenced() -> None:
         await probes.stop()
 
 
+@pytest.mark.thorough
 @on_a_loop
 async def test_a_broker_that_accepts_stays() -> None:
     with bound() as living:

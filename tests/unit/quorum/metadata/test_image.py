@@ -230,6 +230,7 @@ class Recorder:
         self.image = image
 
 
+@pytest.mark.thorough
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 30), cut=st.integers(0, 30))
 def test_replay_equals_snapshot_and_replay(seed: int, count: int, cut: int) -> None:
     history = History(seed)
@@ -258,6 +259,7 @@ def test_replay_equals_snapshot_and_replay(seed: int, count: int, cut: int) -> N
     assert resumed.image == whole.image
 
 
+@pytest.mark.thorough
 @given(seed=st.integers(0, 2**32), before=st.integers(0, 15), after=st.integers(0, 15))
 def test_a_comparison_makes_the_other_image(seed: int, before: int, after: int) -> None:
     history = History(seed)

@@ -106,6 +106,7 @@ def test_offsets_of_topics_that_are_read_are_not_deleted(puppet: ConsumerPuppet)
     ]
 
 
+@pytest.mark.thorough
 def test_offsets_of_unsubscribed_topics_expire_and_with_the_last_the_group() -> None:
     puppet = ConsumerPuppet()
     one = Consumer(puppet, "one")
