@@ -43,8 +43,8 @@ def register(handlers: Handlers, metadata: MetadataCache, *, is_controller: bool
 class ApiVersionsHandler:
     """Answers ApiVersions, and keeps the encoded response of each version until the image changes.
 
-    Each connection of a client begins with this request, and its answer of eighty ranges takes longer to encode than
-    all else that a new connection needs.
+    Each connection of a client begins with this request, and its answer, a range for each API, takes longer to encode
+    than all else that a new connection needs.
     """
 
     def __init__(self, handlers: Handlers, metadata: MetadataCache, *, is_controller: bool) -> None:

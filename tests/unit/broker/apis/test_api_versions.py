@@ -128,7 +128,7 @@ def test_an_answer_is_kept_for_its_version_until_the_image_changes() -> None:
             ApiKey.API_VERSIONS, version, correlation_id, api_versions(handlers.built, metadata.image, version)
         )
         assert answer == fresh
-        (_, response) = decode_response(ApiKey.API_VERSIONS, version, answer[4:])
+        _, response = decode_response(ApiKey.API_VERSIONS, version, answer[4:])
         assert isinstance(response, ApiVersionsResponse)
         return response.finalized_features_epoch
 
