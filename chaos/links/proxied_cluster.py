@@ -9,15 +9,16 @@ import random
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from ...local.errors import ClusterError, NodeFailedError
 from ...local.local_node import HOST, LocalNode
+from ...local.ports import ReservedPorts
 from ...local.quorum_settings import VOTERS_MAX
 from .link import CutMode, Link, Stream
 from .link_faults import LinkFaults
 from .linked_cluster import LinkedCluster
-from .reserved_ports import ReservedPorts
 from .routes import Route, Routes
 from .toxiproxy import Toxiproxy
 
@@ -108,13 +109,14 @@ class ProxiedCluster(LinkedCluster):
                 self.cluster.kill_node(node_id)
 
     def _plan(self) -> None:
-        self._ports = ReservedPorts(random.Random())
+        self._ports = ReservedPorts()
+        take_port = partial(self._ports.take, random.Random())
         try:
             for node in self.cluster.nodes.values():
-                node.port, node.admin_port = self._ports.take(), self._ports.take()
+                node.port, node.admin_port = take_port(), take_port()
             voter_ids = range(1, min(len(self.nodes), VOTERS_MAX) + 1) if len(self.nodes) > 1 else ()
-            self._routes = Routes.plan(self._node_ids, voter_ids, self.slots, self._ports.take)
-            self._proxies = Toxiproxy(self._ports.take(), self.cluster.folder / "toxiproxy.log")
+            self._routes = Routes.plan(self._node_ids, voter_ids, self.slots, take_port)
+            self._proxies = Toxiproxy(take_port(), self.cluster.folder / "toxiproxy.log")
         except BaseException:
             self._ports.close()
             raise

@@ -1,7 +1,6 @@
 """What a local cluster refuses, and how it is found again."""
 
 import json
-import random
 import socket
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from penstock.local.cluster import LocalCluster
 from penstock.local.cluster_record import NodeRecord, read_record, write_record
 from penstock.local.errors import ClusterError, PortInUseError, UnreadableRecordError
-from penstock.local.ports import check_free, find_free
 
 
 @pytest.mark.parametrize("key", ["process.roles", "controller.quorum.voters", "cluster.secret"])
@@ -56,16 +54,6 @@ def test_brokers_are_forgotten_and_controllers_are_not(tmp_path: Path) -> None:
     cluster.forget_node(4)
     assert cluster.nodes.keys() == {1, 2, 3}
     assert read_record(tmp_path) is not None
-
-
-def test_free_port_can_be_listened_on_at_once() -> None:
-    port = find_free(random.Random())
-    check_free(port)
-    socket.create_server(("127.0.0.1", port)).close()
-
-
-def test_free_port_is_another_each_time_though_no_process_listens_on_it_yet() -> None:
-    assert find_free(random.Random(1)) != find_free(random.Random(1))
 
 
 def test_record_round_trips(tmp_path: Path) -> None:
