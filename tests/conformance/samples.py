@@ -79,8 +79,8 @@ SAMPLES: Final[Mapping[str, frozenset[str] | None]] = {
 
 
 # Of the checks with users delegation_tokens stays. These start Java 13 times, ten seconds of two cores, for what others
-# show as well: kafka-acls in `acls`, ACLs that bind in Apache Kafka's own tests, passwords in librdkafka-sasl. Of codecs
-# lz4 and zstd stay.
+# show as well: kafka-acls in `acls`, ACLs that bind in Apache Kafka's own tests, passwords in librdkafka-sasl. Of
+# codecs lz4 and zstd stay.
 LEFT_OUT: Final = frozenset({"acls_bind", "scram_login", "console_gzip", "console_none", "console_snappy"})
 
 

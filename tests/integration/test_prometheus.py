@@ -24,6 +24,9 @@ SHIPPED = Path(__file__).resolve().parents[2] / "deploy/prometheus"
 DEADLINE_S = 60.0
 DISK_BYTES = 400 * 1024 * 1024
 FULL_BYTES = 256 * 1024 * 1024
+# Whether a disk will be full is decided by what other tests write to this machine's, as long as they do; leaders come
+# back to their preferred replicas when it is time.
+UNRELATED_ALERTS = frozenset({"PenstockDiskWillBeFull", "PenstockLeadersUnbalanced"})
 PROPERTIES = {
     "metrics.per.partition": "true",
     "broker.session.timeout.ms": "2000",
@@ -106,7 +109,7 @@ def test_every_query_of_every_dashboard_has_data(cluster: LocalCluster, promethe
 def test_a_killed_node_fires_what_it_should_and_clears_when_it_is_back(
     cluster: LocalCluster, prometheus: Prometheus
 ) -> None:
-    wait_for(lambda: not prometheus.firing() - {"PenstockLeadersUnbalanced"}, lambda: f"quiet: {prometheus.firing()}")
+    wait_for(lambda: not prometheus.firing() - UNRELATED_ALERTS, lambda: f"quiet: {prometheus.firing()}")
     cluster.kill_node(2)
     expected = {"PenstockNodeDown", "PenstockVoterNotHeard", "PenstockUnderReplicated", "PenstockBrokerFenced"}
     wait_for(lambda: prometheus.firing() >= expected, lambda: f"{expected} fire: {prometheus.firing()}")
