@@ -41,7 +41,7 @@ def check_free(port: int) -> None:
 class ReservedPorts:
     """Ports of one owner: no port is given twice, nor to another process, while its block is kept.
 
-    Use in a `with` statement: afterwards the ports are anyone's.
+    Use in a `with` statement: afterwards the ports are anyone's. Safe to share between threads.
     """
 
     def __init__(self, *, blocks_max: int | None = None) -> None:
@@ -53,14 +53,17 @@ class ReservedPorts:
     def take(self, generator: random.Random) -> int:
         """A port without a listener. Raises PortInUseError when all blocks are taken."""
         while True:
-            while self._left:
+            try:
                 port = self._left.pop()
-                try:
-                    check_free(port)
-                except PortInUseError:
-                    continue
-                return port
-            self._take_block(generator)
+            except IndexError:
+                # Two threads may come here at once: then each takes a block, and the ports of one are not given.
+                self._take_block(generator)
+                continue
+            try:
+                check_free(port)
+            except PortInUseError:
+                continue
+            return port
 
     def _take_block(self, generator: random.Random) -> None:
         for index in generator.sample(range(_BLOCK_COUNT), _BLOCK_COUNT):

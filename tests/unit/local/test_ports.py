@@ -7,6 +7,7 @@ import random
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -102,3 +103,9 @@ def check_free_alone(port: int) -> None:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             raise PortInUseError(str(error)) from error
+
+
+def test_threads_share_no_port() -> None:
+    with ReservedPorts() as ports, ThreadPoolExecutor(8) as pool:
+        taken = list(pool.map(lambda number: ports.take(random.Random(number)), range(400)))
+    assert len(set(taken)) == len(taken)
