@@ -35,6 +35,8 @@ _CALL_TIMEOUT_S: Final = 5.0
 _CALLS_TIMEOUT_S: Final = 15.0
 # Of a call beyond the timeout that librdkafka was given.
 _OVERDUE_S: Final = 2.0
+# What a fatal error is raised as while records are called back, where Python may wrap it or lose it.
+_FATAL: Final = (KafkaException, SystemError)
 
 
 class ConfluentSession:
@@ -92,7 +94,10 @@ class ConfluentSession:
                     raise NotDoneError(f"not taken: {error}", is_broken=True) from error
                 errors.append(f"not taken: {error}")
                 break
-        left = self._producer.flush(_FLUSH_TIMEOUT_S)
+        try:
+            left = self._producer.flush(_FLUSH_TIMEOUT_S)
+        except _FATAL as error:
+            raise UnknownOutcomeError(f"fatal: {error}", list(offsets)) from error
         told = [offset for offset in offsets if offset is not None]
         if len(told) < len(sends):
             reason = errors[0] if errors else f"{left} records had no outcome"
@@ -201,7 +206,7 @@ class ConfluentSession:
             # What is not delivered by now is of unknown outcome; it need not be tried any longer.
             self._producer.purge()
             # One with a fatal error says so to every call, and is given up all the same.
-            with suppress(KafkaException):
+            with suppress(*_FATAL):
                 self._producer.flush(1.0)
             self._producer = None
 

@@ -122,7 +122,7 @@ class PartitionWriter:
                 self._write(part, found, deadline)
                 deadline = Deadline(self._plan.write_timeout_s)
             except (KafkaException, SystemError) as raised:
-                failure = _failure(raised)
+                failure = self._failure(raised)
                 self.close()
                 self._judge(failure, deadline)
                 # A transaction may be too large for its timeout.
@@ -132,6 +132,21 @@ class PartitionWriter:
                 else:
                     waiting.append(part)
                 deadline.pause()
+
+    def _failure(self, raised: KafkaException | SystemError) -> KafkaException:
+        """Raises SystemError if it has nothing to do with the client.
+
+        The client raises a fatal error in the midst of its callbacks, so that Python wraps it or loses it; each later
+        call is refused with it.
+        """
+        if isinstance(raised, KafkaException):
+            return raised
+        if self._producer is not None:
+            try:
+                self._producer.abort_transaction(_ABORT_TIMEOUT_S)
+            except KafkaException as fatal:
+                return fatal
+        raise raised
 
     def _judge(self, failure: KafkaException, deadline: Deadline) -> None:
         """Raises MirrorError unless another attempt may help."""
@@ -243,7 +258,7 @@ class PartitionWriter:
     def _begin(self, deadline: Deadline) -> Producer:
         """A producer with an open transaction; the position is known then. Raises KafkaException, MirrorError."""
         plan = self._plan
-        producer = Producer(
+        producer = self._producer = Producer(
             {
                 "linger.ms": _LINGER_MS,
                 "compression.type": "lz4",
@@ -267,7 +282,7 @@ class PartitionWriter:
         patience = Deadline(max(deadline.left_s, 2 * plan.transaction_timeout_ms / 1000))
         records, _ = read_map(plan.sink, plan.map_topic, wanted, patience)
         self._position = position_of(self.partition, records, plan.positions.get(self.partition))
-        self._producer, self._is_open = producer, True
+        self._is_open = True
         return producer
 
     def _produce_to_map(self, producer: Producer, record: Pair, deliveries: _Deliveries | None = None) -> None:
@@ -302,15 +317,6 @@ class _Deliveries:
             self._error = error
         elif offset is not None:
             self._offsets[index] = offset
-
-
-def _failure(raised: KafkaException | SystemError) -> KafkaException:
-    """The client raises a fatal error while it calls back, which Python wraps. Raises SystemError if it is no such."""
-    if isinstance(raised, KafkaException):
-        return raised
-    if isinstance(raised.__cause__, KafkaException):
-        return raised.__cause__
-    raise raised
 
 
 def _commit(producer: Producer, deadline: Deadline) -> None:

@@ -122,6 +122,41 @@ def test_two_writers_that_take_turns_write_each_record_once(plan: WritePlan) -> 
     assert_copied(plan, range(500))
 
 
+def test_a_fatal_error_that_python_has_lost_is_found_again(plan: WritePlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    flush = partition_writer._Deliveries.flush
+    lost: list[BaseException] = []
+
+    def losing(self: Any, producer: Producer, deadline: Deadline) -> dict[int, int]:
+        try:
+            return flush(self, producer, deadline)
+        except (KafkaException, SystemError) as fatal:
+            lost.append(fatal)
+            raise SystemError("returned NULL without setting an exception") from None
+
+    monkeypatch.setattr(partition_writer._Deliveries, "flush", losing)
+    zombie, heir = (PartitionWriter(plan, place(plan)) for _ in range(2))
+    zombie.add(records(range(WHOLE)))
+    heir.add(records(range(200)))
+    heir.finish()
+    zombie.add(records(range(WHOLE, 300)))
+    zombie.finish()
+    assert len(lost) == 1
+    assert (zombie.written, zombie.skipped) == (200, 100)
+    assert_copied(plan, range(300))
+
+
+def test_an_error_that_is_not_the_clients_ends_the_writer(plan: WritePlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> dict[int, int]:
+        raise SystemError("not the client's")
+
+    writer = PartitionWriter(plan, place(plan))
+    writer.add(records(range(WHOLE)))
+    monkeypatch.setattr(partition_writer._Deliveries, "flush", broken)
+    with pytest.raises(SystemError, match="not the client's"):
+        writer.add(records(range(WHOLE, 200)))
+    assert_copied(plan, range(WHOLE))
+
+
 def test_gaps_in_the_source_are_none_in_the_copy(plan: WritePlan) -> None:
     offsets = [offset for offset in range(300) if offset % 7]
     writer = PartitionWriter(plan, place(plan))
