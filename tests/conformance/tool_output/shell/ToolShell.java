@@ -10,7 +10,9 @@ import java.io.OutputStream;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
 
 /**
  * Runs the main methods of Apache Kafka's tools one after another, so that Java starts once: a JSON object a line to it
@@ -51,6 +53,8 @@ public final class ToolShell {
 
     private static final Switch OUT = new Switch();
     private static final Switch ERR = new Switch();
+    private static final String PRODUCER_HOOK = "producer-shutdown-hook";
+    private static final List<Runnable> HOOKS = new CopyOnWriteArrayList<>();
     private static volatile Integer status;
 
     private ToolShell() {
@@ -63,6 +67,13 @@ public final class ToolShell {
         System.setErr(new PrintStream(ERR, true, StandardCharsets.UTF_8));
         Exit.setExitProcedure((code, message) -> exit(code));
         Exit.setHaltProcedure((code, message) -> exit(code));
+        Exit.setShutdownHookAdder((name, hook) -> {
+            if (name.equals(PRODUCER_HOOK)) {
+                HOOKS.add(hook);
+            } else {
+                Runtime.getRuntime().addShutdownHook(new Thread(hook));
+            }
+        });
         for (String line = requests.readLine(); line != null; line = requests.readLine()) {
             answers.println(JSON.writeValueAsString(run(JSON.readTree(line))));
             answers.flush();
@@ -97,6 +108,9 @@ public final class ToolShell {
                 code = 1;
             }
         }
+        // The console producer leaves to its end the records that it still has: the next tool would overtake them.
+        HOOKS.forEach(Runnable::run);
+        HOOKS.clear();
         System.out.flush();
         System.err.flush();
         OUT.to(null);
