@@ -125,9 +125,10 @@ def encode_response(
     return bytes(out)
 
 
-def with_correlation_id(frame: bytes, correlation_id: int) -> tuple[bytes, bytes, bytes]:
-    """The parts of the frame of a response that was encoded for another request, for this one."""
-    return frame[: _SIZE.size], _SIZE.pack(correlation_id), frame[_RESPONSE_START.size :]
+def with_correlation_id(frame: bytes, correlation_id: int) -> bytes:
+    """The frame of a response that was encoded for another request, for this one."""
+    rest = memoryview(frame)[_RESPONSE_START.size :]
+    return b"".join((frame[: _SIZE.size], _SIZE.pack(correlation_id), rest))
 
 
 def encode_request(

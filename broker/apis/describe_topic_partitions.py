@@ -7,7 +7,7 @@ Kafka: `DescribeTopicPartitionsRequestHandler`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable, Set
 from dataclasses import replace
 from typing import cast
 
@@ -29,16 +29,27 @@ from ...quorum.decisions.topic_names import INTERNAL_TOPICS, invalid_topic_name
 from ...quorum.metadata.image import MetadataImage, PartitionRegistration
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.rules.cluster_view import ClusterView
+from ..cluster.suspected_peers import SuspectedPeers
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 
 NOT_TOLD = -(2**31)
 
 
-def register(handlers: Handlers, metadata: MetadataCache, partition_limit: int) -> None:
+def register(handlers: Handlers, metadata: MetadataCache, partition_limit: int, suspected: SuspectedPeers) -> None:
     """`partition_limit`: `max.request.partition.size.limit`."""
 
-    def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> DescribeTopicPartitionsResponse:
+    def handle(
+        request: DescribeTopicPartitionsRequest, context: RequestContext
+    ) -> DescribeTopicPartitionsResponse | Awaitable[DescribeTopicPartitionsResponse]:
+        response = describe_topic_partitions(metadata.image, request, context, partition_limit)
+        leaders = {partition.leader_id for topic in response.topics for partition in topic.partitions}
+        return answer_later(request, context, leaders) if suspected.holds(leaders) else response
+
+    async def answer_later(
+        request: DescribeTopicPartitionsRequest, context: RequestContext, leaders: Set[int]
+    ) -> DescribeTopicPartitionsResponse:
+        await suspected.settled(leaders)
         return describe_topic_partitions(metadata.image, request, context, partition_limit)
 
     handlers.add_message(ApiKey.DESCRIBE_TOPIC_PARTITIONS, handle, answer_error=error_response)

@@ -24,6 +24,7 @@ from ...protocol.errors import ErrorCode, KafkaError, error_info
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.rules.cluster_view import BrokerAddress, ClusterView
+from ..cluster.suspected_peers import SuspectedPeers
 from ..coordination.key_partitions import partition_of_key
 from ..coordinators.internal_topic import InternalTopic
 from ..network.handlers import Handlers
@@ -39,7 +40,11 @@ _RESOURCE_TYPES: Final = {GROUP: ResourceType.GROUP, TRANSACTION: ResourceType.T
 
 
 def register(
-    handlers: Handlers, metadata: MetadataCache, offsets_topic: InternalTopic, transactions_topic: InternalTopic
+    handlers: Handlers,
+    metadata: MetadataCache,
+    offsets_topic: InternalTopic,
+    transactions_topic: InternalTopic,
+    suspected: SuspectedPeers,
 ) -> None:
     topics = {GROUP: offsets_topic, TRANSACTION: transactions_topic}
 
@@ -69,6 +74,11 @@ def register(
         topic: InternalTopic, request: FindCoordinatorRequest, context: RequestContext
     ) -> FindCoordinatorResponse:
         await topic.ensure()
+        found = find_coordinators(metadata, topic.name, request, context.listener_name)
+        node_ids = {coordinator.node_id for coordinator in found.coordinators}
+        if not suspected.holds(node_ids):
+            return found
+        await suspected.settled(node_ids)
         return find_coordinators(metadata, topic.name, request, context.listener_name)
 
     handlers.add_message(ApiKey.FIND_COORDINATOR, handle, answer_error=error_response)

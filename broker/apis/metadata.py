@@ -35,6 +35,8 @@ from ...quorum.decisions.topic_names import INTERNAL_TOPICS, invalid_topic_name
 from ...quorum.metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.rules.cluster_view import OPERATIONS_NOT_ASKED_FOR, ClusterView
+from ..cluster.rules.recent_departures import NO_DEPARTURES, RecentDepartures
+from ..cluster.suspected_peers import SuspectedPeers
 from ..network.handlers import Handlers
 from ..network.request import Request, RequestContext
 
@@ -61,82 +63,117 @@ class Denied(NamedTuple):
 NOTHING_DENIED: Final = Denied()
 
 
-def register(handlers: Handlers, metadata: MetadataCache, create_topics: CreateTopics | None) -> None:
+NO_LEADERS: Final[frozenset[int]] = frozenset()
+
+
+class _Answer(NamedTuple):
+    frame: bytes
+    leaders: frozenset[int]
+    """Those that it names."""
+
+
+def register(
+    handlers: Handlers,
+    metadata: MetadataCache,
+    create_topics: CreateTopics | None,
+    suspected: SuspectedPeers,
+    departures: RecentDepartures,
+) -> None:
     """Without `create_topics`, only CreateTopics creates topics."""
-    handlers.add(ApiKey.METADATA, MetadataHandler(metadata, create_topics).begin)
+    handlers.add(ApiKey.METADATA, MetadataHandler(metadata, create_topics, suspected, departures).begin)
 
 
 class MetadataHandler:
     """Answers Metadata, and caches encoded responses until the image changes.
 
     A thousand clients that look for a new leader send the same request, and most bytes of a large response are equal.
+    A response that names a leader which may be gone waits until that is known.
     """
 
-    def __init__(self, metadata: MetadataCache, create_topics: CreateTopics | None) -> None:
+    def __init__(
+        self,
+        metadata: MetadataCache,
+        create_topics: CreateTopics | None,
+        suspected: SuspectedPeers,
+        departures: RecentDepartures,
+    ) -> None:
         self._metadata = metadata
+        self._departures = departures
         self._create_topics = create_topics
-        self._cached: dict[_CacheKey, bytes] = {}
+        self._suspected = suspected
+        self._cached: dict[_CacheKey, _Answer] = {}
         self._cached_bytes = 0
+        # What they were made of.
         self._cached_image: MetadataImage = EMPTY_IMAGE
+        self._cached_departed = NO_DEPARTURES
 
     def begin(self, request: Request) -> Awaitable[None] | None:
-        image = self._metadata.image
-        if image is not self._cached_image:
-            self._forget(image)
+        body = bytes(request.body[request.body_offset :])
+        found = self._find(request, body)
+        if not isinstance(found, _Answer):
+            return self._answer_later(request, body, found)
+        if self._suspected.holds(found.leaders):
+            return self._answer_later(request, body, self._suspected.settled(found.leaders))
+        request.respond(with_correlation_id(found.frame, request.correlation_id))
+        return None
+
+    async def _answer_later(self, request: Request, body: bytes, change: Awaitable[None]) -> None:
+        """After a change of the metadata, or of who may be gone. It is waited for each of them once."""
+        await change
+        found = self._find(request, body, creates=False)
+        assert isinstance(found, _Answer), "nothing is created"
+        if self._suspected.holds(found.leaders):
+            await self._suspected.settled(found.leaders)
+            found = self._find(request, body, creates=False)
+            assert isinstance(found, _Answer), "nothing is created"
+        request.respond(with_correlation_id(found.frame, request.correlation_id))
+
+    def _find(self, request: Request, body: bytes, *, creates: bool = True) -> _Answer | Awaitable[None]:
+        """The answer by the metadata of this moment, or, with `creates`, the creation that comes before it."""
+        image, departed = self._metadata.image, self._departures.broker_ids
+        if image is not self._cached_image or departed != self._cached_departed:
+            self._forget(image, departed)
         context = request.context
         # Answers of an authorizer are each client's own.
         client = None if context.authorizer is None else (context.principal, context.peer_host)
-        key = (request.api_version, context.listener_name, client, bytes(request.body[request.body_offset :]))
+        version = request.api_version
+        key = (version, context.listener_name, client, body)
         cached = self._cached.get(key)
         if cached is not None:
-            request.respond(with_correlation_id(cached, request.correlation_id))
-            return None
-        version, offset = request.api_version, request.body_offset
-        message = decode_request(request.api_key, version, request.body, offset, MetadataRequest)
+            return cached
+        message = decode_request(request.api_key, version, memoryview(body), 0, MetadataRequest)
         assert isinstance(message, MetadataRequest)
         try:
             _check(message, version)
         except KafkaError as error:
-            request.respond(_encode(request, error_response(message, error.code)))
-            return None
-        creates = self._create_topics is not None and message.allow_auto_topic_creation
-        denied = NOTHING_DENIED if context.authorizer is None else _denied(message, image, context, creates=creates)
-        if self._create_topics is not None and creates:
+            return _Answer(_encode(request, error_response(message, error.code)), NO_LEADERS)
+        create_topics = self._create_topics if message.allow_auto_topic_creation else None
+        denied = NOTHING_DENIED
+        if context.authorizer is not None:
+            denied = _denied(message, image, context, creates=create_topics is not None, is_logged=creates)
+        creatable: tuple[str, ...] = ()
+        if create_topics is not None:
             creatable = _creatable_topics(message, image, denied)
-            if creatable:
-                return self._create_and_answer(request, message, creatable, self._create_topics, denied)
-        frame = _encode(request, metadata_response(image, message, version, context, self._metadata.node_id, denied))
-        # A denial is logged each time.
-        if denied is NOTHING_DENIED:
-            self._remember(key, frame)
-        request.respond(frame)
-        return None
+            if creatable and creates:
+                return create_topics(creatable, context)
+        response = metadata_response(image, message, version, context, self._metadata.node_id, denied, departed)
+        found = _Answer(_encode(request, response), _leaders(response))
+        # A denial is logged each time, and what could not be created is tried again.
+        if denied is NOTHING_DENIED and not creatable:
+            self._remember(key, found)
+        return found
 
-    async def _create_and_answer(
-        self,
-        request: Request,
-        message: MetadataRequest,
-        names: tuple[str, ...],
-        create_topics: CreateTopics,
-        denied: Denied,
-    ) -> None:
-        await create_topics(names, request.context)
-        response = metadata_response(
-            self._metadata.image, message, request.api_version, request.context, self._metadata.node_id, denied
-        )
-        request.respond(_encode(request, response))
-
-    def _remember(self, key: _CacheKey, frame: bytes) -> None:
-        self._cached_bytes += len(frame) + len(key[3])
+    def _remember(self, key: _CacheKey, answer: _Answer) -> None:
+        self._cached_bytes += len(answer.frame) + len(key[3])
         if self._cached_bytes > CACHED_BYTES_MAX:
-            self._forget(self._cached_image)
+            self._forget(self._cached_image, self._cached_departed)
         else:
-            self._cached[key] = frame
+            self._cached[key] = answer
 
-    def _forget(self, image: MetadataImage) -> None:
+    def _forget(self, image: MetadataImage, departed: frozenset[int]) -> None:
         self._cached.clear()
         self._cached_bytes = 0
-        self._cached_image = image
+        self._cached_image, self._cached_departed = image, departed
 
 
 def metadata_response(
@@ -146,9 +183,10 @@ def metadata_response(
     context: RequestContext,
     own_id: NodeId = NO_NODE,
     denied: Denied = NOTHING_DENIED,
+    departed: frozenset[int] = NO_DEPARTURES,
 ) -> MetadataResponse:
-    """Returns the response of broker `own_id` to a request in `version`."""
-    view = ClusterView(image, context.listener_name, own_id)
+    """Returns the response of broker `own_id` to a request in `version`; `departed` brokers are listed, too."""
+    view = ClusterView(image, context.listener_name, own_id, departed)
     hidden, uncreatable = denied
 
     def operations(name: str) -> int | None:
@@ -216,6 +254,10 @@ def error_response(request: MetadataRequest, code: ErrorCode) -> MetadataRespons
     )
 
 
+def _leaders(response: MetadataResponse) -> frozenset[int]:
+    return frozenset(partition.leader_id for topic in response.topics for partition in topic.partitions)
+
+
 def _check(request: MetadataRequest, version: int) -> None:
     if version >= VERSION_OF_IDS_IN_REQUESTS:
         return
@@ -226,7 +268,9 @@ def _check(request: MetadataRequest, version: int) -> None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported for version {version}")
 
 
-def _denied(request: MetadataRequest, image: MetadataImage, context: RequestContext, *, creates: bool) -> Denied:
+def _denied(
+    request: MetadataRequest, image: MetadataImage, context: RequestContext, *, creates: bool, is_logged: bool
+) -> Denied:
     """Asks the authorizer; `creates`: whether missing topics are created."""
     has_all_topics = request.topics is None
     ids = [topic.topic_id for topic in request.topics or () if topic.topic_id is not None]
@@ -241,14 +285,16 @@ def _denied(request: MetadataRequest, image: MetadataImage, context: RequestCont
         name
         for name in names
         if not context.may(
-            ApiKey.METADATA, AclOperation.DESCRIBE, ResourceType.TOPIC, name, is_logged=not has_all_topics
+            ApiKey.METADATA, AclOperation.DESCRIBE, ResourceType.TOPIC, name, is_logged=is_logged and not has_all_topics
         )
     )
     uncreatable: frozenset[str] = frozenset()
     missing = [name for name in names if creates and name not in hidden and name not in image.topics.by_name]
     if missing and not context.may_in_cluster(ApiKey.METADATA, AclOperation.CREATE, is_logged=False):
         uncreatable = frozenset(
-            name for name in missing if not context.may(ApiKey.METADATA, AclOperation.CREATE, ResourceType.TOPIC, name)
+            name
+            for name in missing
+            if not context.may(ApiKey.METADATA, AclOperation.CREATE, ResourceType.TOPIC, name, is_logged=is_logged)
         )
     return Denied(hidden, uncreatable) if hidden or uncreatable else NOTHING_DENIED
 

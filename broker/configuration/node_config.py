@@ -43,6 +43,7 @@ from .node_listeners import (
 from .node_proof import check_node_certificates, cluster_secret, node_certificates
 from .penstock_keys import (
     BROKER_FAST_FENCING_ENABLE,
+    BROKER_SUSPICION_MAX_MS,
     CLUSTER_CERTIFICATE_NAME,
     CLUSTER_ID,
     CLUSTER_SCRAM_CREDENTIALS,
@@ -210,6 +211,7 @@ class NodeConfig:
     quorum_times: QuorumTimes
     # See `penstock_keys`.
     broker_fast_fencing_enable: bool
+    broker_suspicion_max_ms: int
     metadata_log_max_record_bytes_between_snapshots: int
     # 0: only the bytes count.
     metadata_log_max_snapshot_interval_ms: int
@@ -365,6 +367,7 @@ def _load(properties: Mapping[str, str], variables: Mapping[str, str]) -> NodeCo
         initial_broker_registration_timeout_ms=values.integer("initial.broker.registration.timeout.ms"),
         quorum_times=load_quorum_times(values),
         broker_fast_fencing_enable=values.boolean(BROKER_FAST_FENCING_ENABLE),
+        broker_suspicion_max_ms=_at_least(values, BROKER_SUSPICION_MAX_MS, 0),
         metadata_log_max_record_bytes_between_snapshots=values.integer(
             "metadata.log.max.record.bytes.between.snapshots"
         ),

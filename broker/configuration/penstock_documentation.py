@@ -8,6 +8,7 @@ from ...quorum.configs.own_keys import BROKER_DRAINED
 from .admin_listeners import ADMIN_ADVERTISED_LISTENERS, ADMIN_ALLOWED_HOSTS, ADMIN_LISTENERS
 from .penstock_keys import (
     BROKER_FAST_FENCING_ENABLE,
+    BROKER_SUSPICION_MAX_MS,
     CLUSTER_CERTIFICATE_NAME,
     CLUSTER_ID,
     CLUSTER_SCRAM_CREDENTIALS,
@@ -44,6 +45,11 @@ DOCUMENTATION: Final[Mapping[str, str]] = MappingProxyType(
         BROKER_FAST_FENCING_ENABLE: (
             "Whether a controller shuts a broker out at once when its process is gone, or always waits for the end of "
             "its session. False where proxies stand between nodes: those refuse connections for brokers that are alive."
+        ),
+        BROKER_SUSPICION_MAX_MS: (
+            "For how long at most a broker waits with answers that name another broker as a leader or coordinator, "
+            "when that one's side has just closed its connections: its process has probably ended, and another leader "
+            "will be elected in a moment. 0: answers never wait."
         ),
         CLUSTER_ID: (
             "The id of a new cluster. Several controllers that start with empty disks must all be told the same, as "

@@ -23,6 +23,7 @@ REMOTE_LOG_STORAGE_URL: Final = "remote.log.storage.url"
 METRICS_KEYS: Final = frozenset({METRICS_KAFKA_EXPORTER, METRICS_PER_PARTITION})
 """Read when metrics are, from the configuration in effect."""
 BROKER_FAST_FENCING_ENABLE: Final = "broker.fast.fencing.enable"
+BROKER_SUSPICION_MAX_MS: Final = "broker.suspicion.max.ms"
 LOG_DIR_RESERVE_BYTES: Final = "log.dir.reserve.bytes"
 LOG_SCRUB_INTERVAL_MS: Final = "log.scrub.interval.ms"
 LOG_SCRUB_IO_MAX_BYTES_PER_SECOND: Final = "log.scrub.io.max.bytes.per.second"
@@ -48,6 +49,7 @@ PENSTOCK_KEYS: Final[Mapping[str, PenstockKey]] = MappingProxyType(
         ADMIN_ADVERTISED_LISTENERS: PenstockKey("", ConfigType.LIST),
         ADMIN_ALLOWED_HOSTS: PenstockKey("", ConfigType.LIST),
         BROKER_FAST_FENCING_ENABLE: PenstockKey("true", ConfigType.BOOLEAN),
+        BROKER_SUSPICION_MAX_MS: PenstockKey("250", ConfigType.INT),
         CLUSTER_ID: PenstockKey("", ConfigType.STRING),
         CLUSTER_SECRET: PenstockKey("", ConfigType.PASSWORD),
         CLUSTER_CERTIFICATE_NAME: PenstockKey("", ConfigType.STRING),

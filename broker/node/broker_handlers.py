@@ -59,6 +59,8 @@ from ..apis.describe_quorum import DescribeQuorum
 from ..cluster.controller_channel import ControllerChannel
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.producer_ids import ProducerIds
+from ..cluster.rules.recent_departures import RecentDepartures
+from ..cluster.suspected_peers import SuspectedPeers
 from ..cluster.tls_contexts import TlsContexts
 from ..configuration.loggers import PROCESS_LOGGERS
 from ..configuration.node_config import NodeConfig
@@ -89,6 +91,8 @@ class HandlerDependencies:
     sasl: SaslMechanisms
     lifecycle: BrokerLifecycle
     metadata: MetadataCache
+    suspected: SuspectedPeers
+    departures: RecentDepartures
     configs: ConfigResolver
     data_path: DataPath
     groups: GroupCoordinator
@@ -122,7 +126,7 @@ def register_handlers(parts: HandlerDependencies) -> Handlers:
         )
 
     api_versions.register(handlers, parts.metadata)
-    metadata.register(handlers, parts.metadata, creation)
+    metadata.register(handlers, parts.metadata, creation, parts.suspected, parts.departures)
     describe_cluster.register(handlers, parts.metadata)
     scram_credentials.register(handlers, parts.metadata, controller)
     acls.register(handlers, parts.metadata, controller, has_authorizer=config.authorizer is not None)
@@ -141,8 +145,12 @@ def register_handlers(parts: HandlerDependencies) -> Handlers:
             wall_clock_ms=parts.runtime.wall_clock_ms,
         ),
     )
-    describe_topic_partitions.register(handlers, parts.metadata, config.max_request_partition_size_limit)
-    find_coordinator.register(handlers, parts.metadata, _offsets_topic(parts), _transactions_topic(parts))
+    describe_topic_partitions.register(
+        handlers, parts.metadata, config.max_request_partition_size_limit, parts.suspected
+    )
+    find_coordinator.register(
+        handlers, parts.metadata, _offsets_topic(parts), _transactions_topic(parts), parts.suspected
+    )
     classic_groups.register(handlers, parts.groups, config.groups)
     offset_commit.register(handlers, parts.groups, parts.metadata)
     txn_offset_commit.register(handlers, parts.groups, parts.metadata, parts.data_path.verifier)

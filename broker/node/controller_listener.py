@@ -37,6 +37,7 @@ from ..network.handlers import Handlers
 from ..network.listeners import Listeners
 from ..network.peer_log import PeerLog
 from ..network.protocol_sniffer import LinkAcceptor
+from ..network.request import RequestContext
 from ..network.rules.connection_limits import ConnectionLimits
 from ..network.rules.request_memory import RequestMemory
 from ..network.rules.request_statistics import RequestStatistics
@@ -71,8 +72,10 @@ class ControllerListener:
         loop: asyncio.AbstractEventLoop,
         wall_clock_ms: Callable[[], int],
         on_heartbeats_closed: Callable[[NodeId], None],
+        on_closed_by_peer: Callable[[NodeId], None],
     ) -> None:
-        """`on_heartbeats_closed` is called with the id of a broker that closed the connection of its heartbeats."""
+        """`on_heartbeats_closed` is called with the id of a broker that closed the connection of its heartbeats,
+        `on_closed_by_peer` with that of a node that closed any."""
         self._controller = controller
         self._config = config
         handlers = Handlers()
@@ -92,6 +95,12 @@ class ControllerListener:
             ),
         )
         heartbeats = HeartbeatConnections(on_heartbeats_closed)
+
+        def on_connection_lost(context: RequestContext, is_closed_by_peer: bool) -> None:
+            heartbeats.on_connection_lost(context, is_closed_by_peer)
+            if is_closed_by_peer and context.node_id is not None:
+                on_closed_by_peer(context.node_id)
+
         tags = controller_handlers.outcome_tags(controller)
         controller_handlers.register(handlers, controller, heartbeats, tags)
         metadata_fetch.register(
@@ -127,7 +136,7 @@ class ControllerListener:
             find_quota=quotas.find,
             request_bytes_max=config.socket_request_max_bytes,
             idle_ms_max=NEVER_MS,
-            on_connection_lost=heartbeats.on_connection_lost,
+            on_connection_lost=on_connection_lost,
         )
         # No rates of connections: nodes come by this listener, and no client may keep them out.
         quotas.attach(host.on_quotas_changed)

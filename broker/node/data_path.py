@@ -5,7 +5,7 @@ The same function joins them for the product and for tests that put puppets at i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -67,6 +67,7 @@ def wire_data_path(
     on_disk_error: Callable[[str, OSError], None],
     on_internal_change: Callable[[Partition], None],
     on_damage: Callable[[Partition], None],
+    suspected: Container[NodeId],
     verification: Callable[[], VerificationConfig],
     leader_quota: ReplicationQuota,
     memory: RequestMemory,
@@ -93,6 +94,7 @@ def wire_data_path(
         on_disk_error=on_disk_error,
         on_internal_change=on_internal_change,
         on_damage=on_damage,
+        suspected=suspected,
         runtime=runtime,
     )
     verifier = TransactionVerifier(coordinators, lambda: partitions.image, verification, runtime=runtime)

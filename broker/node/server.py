@@ -31,6 +31,9 @@ from ...storage.tiers.rules.tier_store import OpenTier
 from ..cluster.event_stream import EventStream
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.quorum_link import QuorumLink
+from ..cluster.rules.recent_departures import RecentDepartures
+from ..cluster.rules.suspicions import Suspicions
+from ..cluster.suspected_peers import SuspectedPeers
 from ..cluster.tls_contexts import TlsContexts
 from ..configuration.node_config import REQUEST_TIMEOUT_MS, NodeConfig
 from ..configuration.topic_configs import ConfigResolver
@@ -120,6 +123,17 @@ class Node:
         self._metadata = MetadataCache(config.node_id)
         self._publishers = Publishers()
         self._publishers.add(self._metadata)
+        self._suspected = SuspectedPeers(
+            Suspicions(config.node_id, hold_ms=config.broker_suspicion_max_ms),
+            self._metadata,
+            listener_name=config.inter_broker_listener_name,
+            loop=loop,
+        )
+        self._publishers.add(self._suspected)
+        self._departures = RecentDepartures(
+            self._runtime.monotonic_ms, session_timeout_ms=config.broker_session_timeout_ms
+        )
+        self._publishers.add(self._departures)
         self.events = EventStream(
             leader_id=lambda: None if self._quorum is None else self._quorum.leader_id, wall_clock_ms=wall_clock_ms
         )
@@ -286,6 +300,7 @@ class Node:
                 tls=tls,
                 sasl=sasl,
                 quotas=self._quotas,
+                on_closed_by_peer=self._suspected.on_closed,
                 runtime=self._runtime,
             )
         from .observer_link import ObserverLink
@@ -353,6 +368,8 @@ class Node:
             quotas=self._quotas,
             intercept=self._intercept,
             open_tier=self._open_tier,
+            suspected=self._suspected,
+            departures=self._departures,
             runtime=self._runtime,
         )
         self.metrics.add_listeners(parts.listeners, parts.dispatcher, parts.requests)
@@ -441,6 +458,7 @@ class Node:
         await parts.lifecycle.shut_down()
         await parts.partitions.settled()
         parts.listeners.close()
+        await self._suspected.stop()
         parts.groups.close()
         await parts.transactions.close()
         parts.data_path.produces.expire_all()

@@ -78,9 +78,13 @@ class VoterLink:
         tls: TlsContexts,
         sasl: SaslMechanisms,
         quotas: ClientQuotas,
+        on_closed_by_peer: Callable[[NodeId], None],
         runtime: Runtime,
     ) -> None:
-        """`folder` is that of the metadata log, `directory_id` of the directory that it is in."""
+        """`folder` is that of the metadata log, `directory_id` of the directory that it is in.
+
+        `on_closed_by_peer` is called with the node whose side closed a link of the quorum or a connection.
+        """
         self._config = config
         self._files = files
         self._publishers = publishers
@@ -92,6 +96,7 @@ class VoterLink:
         self._tls = tls
         self._sasl = sasl
         self._quotas = quotas
+        self._on_closed_by_peer = on_closed_by_peer
         self._runtime = runtime
         self._voter: RaftVoter | None = None
         self._controller: Controller | None = None
@@ -204,6 +209,7 @@ class VoterLink:
                 links=links,
                 loop=self._runtime.loop,
                 wall_clock_ms=self._runtime.wall_clock_ms,
+                on_closed_by_peer=self._on_closed_by_peer,
                 on_heartbeats_closed=(lambda _: None) if probes is None else probes.on_connection_closed,
             )
             ports = await self._listener.bind()
@@ -257,6 +263,7 @@ class VoterLink:
             certificates=config.node_certificates,
             tls=self._tls.client(config.controller_listener_name),
             loop=self._runtime.loop,
+            on_closed_by_peer=self._on_closed_by_peer,
         )
 
     def add_metrics(self, metrics: Metrics) -> None:

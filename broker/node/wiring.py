@@ -30,6 +30,8 @@ from ..cluster.controller_channel import ControllerChannel, NodeControllerChanne
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.peer_channel import PeerChannel
 from ..cluster.producer_ids import ProducerIds, allocate_producer_ids
+from ..cluster.rules.recent_departures import RecentDepartures
+from ..cluster.suspected_peers import SuspectedPeers
 from ..cluster.tls_contexts import TlsContexts
 from ..configuration.node_config import NodeConfig
 from ..configuration.topic_configs import ConfigResolver
@@ -126,6 +128,8 @@ def wire_broker(
     quotas: ClientQuotas,
     intercept: Intercept | None,
     open_tier: OpenTier | None,
+    suspected: SuspectedPeers,
+    departures: RecentDepartures,
     runtime: Runtime,
 ) -> BrokerParts:
     """`isr_changes` and `assignments` (of replicas to log directories) are channels of their own, which no client's
@@ -157,6 +161,7 @@ def wire_broker(
             peers=lambda: peers_of(config, hello, tls),
             broker_epoch=lambda: lifecycle.broker_epoch,
             quota=throttles.follower,
+            on_closed_by_peer=suspected.on_closed,
             runtime=runtime,
         )
         made_fetchers.append(fetchers)
@@ -210,6 +215,7 @@ def wire_broker(
         on_disk_error=logs.on_error,
         on_internal_change=on_internal_change,
         on_damage=on_damage,
+        suspected=suspected.rules,
         verification=lambda: _verification_config(configs.node_config),
         leader_quota=throttles.leader,
         memory=memory,
@@ -318,6 +324,8 @@ def wire_broker(
             sasl=sasl,
             lifecycle=lifecycle,
             metadata=metadata,
+            suspected=suspected,
+            departures=departures,
             configs=configs,
             data_path=data_path,
             groups=groups,
@@ -339,6 +347,12 @@ def wire_broker(
         channel.attach(handlers)
     dispatcher = Dispatcher(handlers, loop, peer_log, requests)
     authorizer = authorizer_of(config, metadata, loop)
+
+    def on_connection_lost(context: RequestContext, is_closed_by_peer: bool) -> None:
+        telemetry.disconnect(connection_of(context))
+        if is_closed_by_peer and context.node_id is not None:
+            suspected.on_closed(context.node_id)
+
     begin_request = dispatcher.begin if intercept is None else intercept(handlers, dispatcher.begin)
     configs.on_change(lambda _old, new: tls.change(new.tls))
     configs.on_change(lambda _old, new: logs.set_producer_id_expiration(new.producer_id_expiration_ms))
@@ -380,7 +394,7 @@ def wire_broker(
             authorizer,
             quotas,
             loop,
-            on_connection_lost=lambda context, _: telemetry.disconnect(connection_of(context)),
+            on_connection_lost=on_connection_lost,
         ),
     )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final, NamedTuple, assert_never
 from uuid import UUID
@@ -86,12 +86,14 @@ class ReplicaManager:
         on_disk_error: Callable[[str, OSError], None],
         on_internal_change: Callable[[Partition], None],
         on_damage: Callable[[Partition], None],
+        suspected: Container[NodeId],
         runtime: Runtime,
     ) -> None:
         """`lag_ms_max` is `replica.lag.time.max.ms`, by the monotonic clock. `high_watermarks` are those
         checkpointed before this start. `on_disk_error` takes a log directory offline, and then calls
         `on_directory_failure`. `on_internal_change` is called after every change of an internal topic's partition: a
         new leader or epoch, or its removal. `on_damage` reports a replica with a damaged log to the controller.
+        Clients are not sent to `suspected` brokers.
         """
         self.produces = produces
         self.fetches = fetches
@@ -110,6 +112,7 @@ class ReplicaManager:
         self._on_disk_error = on_disk_error
         self._on_internal_change = on_internal_change
         self._on_damage = on_damage
+        self._suspected = suspected
         self._changes = ChangeQueue(runtime.loop, runtime.fail)
         self._image: MetadataImage = EMPTY_IMAGE
         self._hosted: dict[str, dict[int, Partition]] = {}
@@ -178,7 +181,7 @@ class ReplicaManager:
 
     def leader_hint(self, topic: str | None, index: int, listener_name: str) -> LeaderHint:
         registration = None if topic is None else self._image.topics.partition(topic, index)
-        if registration is None:
+        if registration is None or registration.leader in self._suspected:
             return LeaderHint((NO_LEADER, NO_LEADER_EPOCH), None)
         leader = (registration.leader, registration.leader_epoch)
         broker = self._image.brokers.get(registration.leader)

@@ -70,9 +70,13 @@ class ReplicaFetcher:
         broker_epoch: Callable[[], BrokerEpoch],
         config: FetcherConfig,
         quota: ReplicationQuota,
+        on_closed_by_peer: Callable[[NodeId], None],
         runtime: Runtime,
     ) -> None:
-        """`address` is where the metadata say that the leader is; `quota` is for what all fetchers fetch."""
+        """`address` is where the metadata say that the leader is; `quota` is for what all fetchers fetch.
+
+        `on_closed_by_peer` is called with the leader when its side closed the connection.
+        """
         self._leader_id = leader_id
         self._node_id = node_id
         self._partitions = partitions
@@ -81,6 +85,7 @@ class ReplicaFetcher:
         self._broker_epoch = broker_epoch
         self._config = config
         self._quota = quota
+        self._on_closed_by_peer = on_closed_by_peer
         self._limits = ReplicaFetchLimits(
             max_wait_ms=config.wait_ms_max,
             min_bytes=config.bytes_min,
@@ -220,7 +225,7 @@ class ReplicaFetcher:
             self._link = FetcherLink(
                 connection,
                 on_answer=self._on_answer,
-                on_lost=lambda reason: None if lost.done() else lost.set_result(reason),
+                on_lost=partial(self._on_lost, lost),
             )
         except ConnectionError as error:
             await connection.close()
@@ -233,6 +238,13 @@ class ReplicaFetcher:
                 self._let_go(f"it did not answer within {timeout_ms} ms")
         self._let_go("")
         return lost.result()
+
+    def _on_lost(self, lost: asyncio.Future[str], reason: str) -> None:
+        if self._link is not None:
+            # Not let go by this side.
+            self._on_closed_by_peer(self._leader_id)
+        if not lost.done():
+            lost.set_result(reason)
 
     def _let_go(self, reason: str) -> None:
         link, self._link = self._link, None

@@ -53,15 +53,20 @@ class ReplicaFetcherManager:
         peers: Callable[[], PeerConnector],
         broker_epoch: Callable[[], BrokerEpoch],
         quota: ReplicationQuota,
+        on_closed_by_peer: Callable[[NodeId], None],
         runtime: Runtime,
     ) -> None:
-        """`peers` is called when this node begins to follow a leader; `quota` is for what is fetched."""
+        """`peers` is called when this node begins to follow a leader; `quota` is for what is fetched.
+
+        `on_closed_by_peer` is called with a leader whose side closed a connection.
+        """
         self._config = config
         self._metadata = metadata
         self._partitions = partitions
         self._peers = peers
         self._broker_epoch = broker_epoch
         self._quota = quota
+        self._on_closed_by_peer = on_closed_by_peer
         self._runtime = runtime
         self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
         self._tasks: dict[ReplicaFetcher, asyncio.Task[None]] = {}
@@ -123,6 +128,7 @@ class ReplicaFetcherManager:
             broker_epoch=self._broker_epoch,
             config=self._config.fetcher,
             quota=self._quota,
+            on_closed_by_peer=self._on_closed_by_peer,
             runtime=self._runtime,
         )
         self._tasks[fetcher] = self._runtime.loop.create_task(self._run(fetcher, leader_id))

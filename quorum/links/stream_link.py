@@ -45,6 +45,8 @@ class LinkOwner(Protocol):
 
     def on_message(self, link: IncomingLink, peer_id: NodeId, data: bytes) -> None: ...
 
+    def on_closed_by_peer(self, peer_id: NodeId) -> None: ...
+
 
 class _Link(asyncio.Protocol, ABC):
     """What both directions have in common."""
@@ -153,6 +155,8 @@ class OutgoingLink(_Link):
         if not self.closed.done():
             self.closed.set_result((self._is_up, closed_by_peer))
         self._links.on_outgoing_down(self, self._peer_id)
+        if self._is_up and closed_by_peer:
+            self._links.on_closed_by_peer(self._peer_id)
 
     def about(self) -> str:
         return f"node {self._peer_id}"
@@ -191,9 +195,12 @@ class IncomingLink(_Link):
             transport.abort()
 
     def connection_lost(self, _: Exception | None) -> None:
+        closed_by_peer = self._transport is not None
         self._transport = None
         self.end_hello()
         self._links.on_incoming_down(self, self._peer_id)
+        if self._peer_id is not None and closed_by_peer:
+            self._links.on_closed_by_peer(self._peer_id)
 
     def about(self) -> str:
         return self._address if self._peer_id is None else f"node {self._peer_id}"

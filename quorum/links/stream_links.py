@@ -58,11 +58,12 @@ class StreamLinks:
         loop: asyncio.AbstractEventLoop,
         certificates: NodeCertificates | None = None,
         tls: Callable[[], ssl.SSLContext | None] = lambda: None,
+        on_closed_by_peer: Callable[[NodeId], None] = lambda _peer_id: None,
     ) -> None:
         """`addresses` are those of the other voters; `hello` says who this one is, with a nonce that is new each time.
 
         `tls` is asked each time a peer is dialed. With `certificates`, a peer must also be named by the certificate
-        that it shows.
+        that it shows. `on_closed_by_peer` is called with a peer whose side closed a link.
         """
         self._addresses = dict(addresses)
         self._hello = hello
@@ -70,6 +71,7 @@ class StreamLinks:
         self._loop = loop
         self._certificates = certificates
         self._tls = tls
+        self._on_closed_by_peer = on_closed_by_peer
         self._listener: LinkListener | None = None
         self._outgoing: dict[NodeId, OutgoingLink] = {}
         self._incoming: dict[NodeId, IncomingLink] = {}
@@ -225,6 +227,9 @@ class StreamLinks:
         self._greeting.pop(link, None)
         if peer_id is not None and self._incoming.get(peer_id) is link:
             del self._incoming[peer_id]
+
+    def on_closed_by_peer(self, peer_id: NodeId) -> None:
+        self._on_closed_by_peer(peer_id)
 
     def on_message(self, link: IncomingLink, peer_id: NodeId, data: bytes) -> None:
         if self._listener is not None and self._incoming.get(peer_id) is link:

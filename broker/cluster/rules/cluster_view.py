@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from ....protocol.errors import ErrorCode
@@ -39,16 +39,21 @@ class PartitionView(NamedTuple):
 class ClusterView:
     """An image as it looks through one listener."""
 
-    def __init__(self, image: MetadataImage, listener_name: str, own_id: NodeId = NO_NODE) -> None:
-        """`own_id` is that of the broker that answers, if it is one."""
+    def __init__(
+        self, image: MetadataImage, listener_name: str, own_id: NodeId = NO_NODE, departed: Container[int] = ()
+    ) -> None:
+        """`own_id` is that of the broker that answers, if it is one; `departed` are fenced and listed nevertheless."""
         self.image = image
+        self._departed = departed
         self._own_id = own_id
         self._addresses = {address.id: address for address in _addresses(image, listener_name)}
 
     @property
     def brokers(self) -> tuple[BrokerAddress, ...]:
-        """Those that clients can use."""
-        return tuple(address for address in self._addresses.values() if not address.is_fenced)
+        """Those that clients can use, and those that departed."""
+        return tuple(
+            address for address in self._addresses.values() if not address.is_fenced or address.id in self._departed
+        )
 
     @property
     def all_brokers(self) -> tuple[BrokerAddress, ...]:
@@ -63,7 +68,7 @@ class ClusterView:
         """
         if self._is_alive(self._own_id):
             return self._own_id
-        return min((broker.id for broker in self.brokers), default=-1)
+        return min((broker.id for broker in self.brokers if not broker.is_fenced), default=-1)
 
     def partition(self, partition: PartitionRegistration, *, is_version_0: bool = False) -> PartitionView:
         """Leader, replicas and what is wrong with them.

@@ -304,6 +304,7 @@ class DataNode:
         # Which node of the cluster the connection of a request has been proved to be.
         self.peer_node_id: NodeId | None = None
         self.quota: ClientQuota | None = None
+        self.suspected: set[NodeId] = set()
         self.replication = Replication()
         self.loop = loop
         self.failures: list[str] = []
@@ -369,6 +370,7 @@ class DataNode:
             on_disk_error=self._on_disk_error,
             on_internal_change=lambda partition: self.on_internal_change(partition),
             on_damage=lambda partition: self.on_damage(partition),
+            suspected=self.suspected,
             verification=lambda: self.verification,
             leader_quota=self.leader_quota,
             memory=self.memory,

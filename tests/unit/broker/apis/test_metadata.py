@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -17,6 +18,9 @@ from typed_ids import node_ids
 from penstock.broker.apis.describe_topic_partitions import describe_topic_partitions
 from penstock.broker.apis.metadata import MetadataHandler, metadata_response
 from penstock.broker.cluster.metadata_cache import MetadataCache
+from penstock.broker.cluster.rules.recent_departures import RecentDepartures
+from penstock.broker.cluster.rules.suspicions import Suspicions
+from penstock.broker.cluster.suspected_peers import SuspectedPeers
 from penstock.broker.network.request import Answer, Request, RequestContext
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
@@ -25,6 +29,7 @@ from penstock.protocol.metadata import MetadataRequest
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.quorum.metadata.records import (
+    BrokerRegistrationChangeRecord,
     ClusterRecord,
     Endpoint,
     MetadataRecord,
@@ -159,6 +164,11 @@ def test_internal_topics_are_marked() -> None:
     assert {topic.name: topic.is_internal for topic in topics} == {"a": False, "b": False, "__consumer_offsets": True}
 
 
+def without_suspicions(metadata: MetadataCache) -> SuspectedPeers:
+    loop: Any = None
+    return SuspectedPeers(Suspicions(NodeId(9), hold_ms=0), metadata, listener_name="PLAINTEXT", loop=loop)
+
+
 class Asking:
     """A handler, and the answers it gave."""
 
@@ -168,7 +178,11 @@ class Asking:
         self.created: list[tuple[str, ...]] = []
         self.answers: list[Answer] = []
         self.last_frame = b""
-        self.handler = MetadataHandler(self.metadata, self.create if creates else None)
+        self.now_ms = 0
+        self.departures = RecentDepartures(lambda: self.now_ms, session_timeout_ms=9_000)
+        self.handler = MetadataHandler(
+            self.metadata, self.create if creates else None, without_suspicions(self.metadata), self.departures
+        )
 
     async def create(self, names: tuple[str, ...], _context: RequestContext) -> None:
         self.created.append(names)
@@ -219,8 +233,9 @@ def test_same_question_gets_the_same_bytes_with_its_own_correlation_id() -> None
     asking = Asking()
     first = asking.ask(ALL, correlation_id=1)
     assert asking.ask(ALL, correlation_id=2) == first
-    assert isinstance(asking.answers[0], bytes)
-    assert isinstance(asking.answers[1], tuple)
+    frames = [bytes(answer) for answer in asking.answers if isinstance(answer, bytes)]
+    assert [frame[4:8] for frame in frames] == [b"\0\0\0\1", b"\0\0\0\2"]
+    assert len({frame[8:] for frame in frames}) == 1
     assert asking.ask(ALL, version=12, correlation_id=3).topics == first.topics
 
 
@@ -229,6 +244,23 @@ def test_change_of_the_image_is_seen_at_once() -> None:
     assert len(asking.ask(ALL).topics) == 2
     asking.metadata.image = grown(IMAGE, *topic_records("c", UNKNOWN_ID, 1))
     assert len(asking.ask(ALL).topics) == 3
+
+
+def test_a_broker_that_has_just_been_fenced_is_still_listed_and_leads_nothing() -> None:
+    asking = Asking()
+    asking.departures.publish(MetadataDelta(EMPTY_IMAGE), IMAGE)
+    asking.ask(ALL)
+    fenced = grown(
+        IMAGE, BrokerRegistrationChangeRecord(broker_id=NodeId(1), broker_epoch=BrokerEpoch(1), is_fenced=True)
+    )
+    asking.metadata.image = fenced
+    asking.departures.publish(MetadataDelta(IMAGE), fenced)
+    answer = asking.ask(ALL)
+    assert [(one.node_id, one.host, one.port) for one in answer.brokers] == [(1, "here", 9092)]
+    assert answer.controller_id == -1
+    assert {partition.leader_id for topic in answer.topics for partition in topic.partitions} == {-1}
+    asking.now_ms += 9_000
+    assert asking.ask(ALL).brokers == ()
 
 
 def test_missing_topics_are_created_where_the_request_allows_it() -> None:

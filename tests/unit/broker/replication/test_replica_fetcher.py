@@ -96,9 +96,12 @@ class Link:
     def __init__(self) -> None:
         self.sent: list[Sent] = []
         self.on_answer: Callable[[Any], None]
+        self.on_lost: Callable[[str], None]
+        # Of the leaders whose side did.
+        self.closed_by_peer: list[int] = []
 
-    def open(self, _connection: object, *, on_answer: Callable[[Any], None], **_: object) -> Link:
-        self.on_answer = on_answer
+    def open(self, _connection: object, *, on_answer: Callable[[Any], None], on_lost: Callable[[str], None]) -> Link:
+        self.on_answer, self.on_lost = on_answer, on_lost
         return self
 
     def send(self, request: Sent) -> None:
@@ -108,7 +111,8 @@ class Link:
         """The test gives the next answer itself."""
 
     def close(self, reason: str) -> None:
-        assert not reason, reason
+        assert reason in ("", "this node follows it no more"), reason
+        self.on_lost(reason)
 
     async def request(self, number: int) -> Sent:
         """The one that is sent as number `number`, from 0."""
@@ -193,6 +197,7 @@ async def fetching(link: Link, followed: Followed, *partitions: Any) -> AsyncIte
             timeout_ms=30_000,
         ),
         quota=ReplicationQuota(window_count=2, window_ms=1_000),
+        on_closed_by_peer=link.closed_by_peer.append,
         runtime=runtime,
     )
     for partition in partitions:
@@ -495,3 +500,17 @@ def test_consumers_of_a_follower_that_lags_hear_of_each_append(link: Link) -> No
         assert heard == [3, 5]
 
     run(follow())
+
+
+def test_a_connection_that_the_leader_closes_is_told_and_one_that_is_let_go_is_not(link: Link) -> None:
+    async def scenario() -> None:
+        async with fetching(link, Followed(), Partition(0)):
+            await link.request(0)
+            assert not link.closed_by_peer
+            link.on_lost("it closed the connection")
+            assert link.closed_by_peer == [LEADER]
+            # The next connection begins a session of its own.
+            await link.request(1)
+        assert link.closed_by_peer == [LEADER]
+
+    run(scenario())
