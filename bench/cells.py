@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
+from .clients.programs import PROGRAMS
 from .crowds import HTTP_CROWDS
 from .group_members import PROTOCOLS, Protocol
 from .target import Target
 from .workloads.authorizer import authorizer
+from .workloads.client_failover import client_failover
 from .workloads.cluster_growth import cluster_growth
 from .workloads.cluster_partitions import cluster_partitions
 from .workloads.cold_reader import cold_reader
@@ -290,6 +292,7 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
         *(_replicated_partitions(count) for count in (200, 500, 1000, 2000)),
         _failover("defaults", "at their defaults", DEFAULTS, 20 // part),
         _failover("quick", "with quick timeouts", QUICK_TIMEOUTS, 20 // part),
+        *(_client_failover(library, 20 // part) for library in PROGRAMS),
         Cell(name="memory", title="memory after the load", run=memory),
     )
 
@@ -486,6 +489,17 @@ def _failover(name: str, how: str, properties: Mapping[str, str], faults: int) -
         name=f"replication/failover/{name}",
         title=f"three nodes {how}: a leader lost while records are written",
         run=lambda target: leader_failover(target, faults=faults, properties=properties),
+        needs_node=True,
+        needs_cluster=True,
+        is_extra=True,
+    )
+
+
+def _client_failover(library: str, kills: int) -> Cell:
+    return Cell(
+        name=f"replication/failover/clients/{library}",
+        title=f"three nodes: what {library} as it is sees of the loss of a leader and coordinator",
+        run=lambda target: client_failover(target, library=library, kills=kills),
         needs_node=True,
         needs_cluster=True,
         is_extra=True,

@@ -166,6 +166,15 @@ MEASURES: Final[Sequence[Measure]] = (
         for which in ("median", "worst")
     ),
     *(
+        Measure(name=f"client_{name}_gap_{which}_ms", title=f"{title}, {which}", unit="ms")
+        for name, title in (
+            ("write", "leader killed, without acknowledgement"),
+            ("write_alone", "the same, connected to that node alone"),
+            ("commit", "coordinator killed, without a commit"),
+        )
+        for which in ("median", "worst")
+    ),
+    *(
         measure
         for phase, title in (
             ("before", "three nodes"),
@@ -311,6 +320,16 @@ GOALS: Final[Sequence[Goal]] = (
     Goal(cells="replication/failover/defaults", measure="controller_kill_gap_median_ms", at_most=0.1),
     Goal(cells="replication/failover/*", measure="leader_stop_gap_median_ms", at_most=0.5),
     Goal(cells="replication/failover/*", measure="leader_stop_gap_worst_ms", at_most=500.0, is_ratio=False),
+    *(
+        Goal(
+            cells="replication/failover/clients/*",
+            measure=f"client_{name}_gap_{which}_ms",
+            at_most=at_most,
+            is_ratio=False,
+        )
+        for name in ("write", "write_alone", "commit")
+        for which, at_most in (("median", 300.0), ("worst", 600.0))
+    ),
     Goal(cells="groups/commits/*", measure="requests_per_s", at_least=1.0),
     Goal(cells="groups/commits/*", measure="broker_cpu_us_per_request", at_most=0.5),
     *(

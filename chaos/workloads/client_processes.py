@@ -16,13 +16,14 @@ from types import TracebackType
 from typing import Final, Self
 
 from ...client import clock
+from ...local.apache_kafka.java_programs import java_command
 from ...local.child_processes import start_child
 from ..histories.client_history import merged
 from ..histories.operation import Operation
 from .client_program import NOT_CAUGHT_UP, STOPPED
-from .java_programs import java_command
 from .workload import ClientProgram, Workload
 
+_SOURCES: Final = Path(__file__).parent
 STOP_TIMEOUT_S: Final = 45.0
 """Longer than the longest operation: a transaction that nothing answers."""
 DRAIN_TIMEOUT_S: Final = 90.0
@@ -34,7 +35,7 @@ def fetch_programs(workload: Workload) -> None:
     """What its clients need from elsewhere. Raises ClusterError where this machine cannot have it."""
     for program in workload.programs:
         if program.client == "java":
-            java_command(program.module)
+            java_command(_SOURCES / f"{program.module}.java")
 
 
 class ClientProcesses:
@@ -136,7 +137,7 @@ class ClientProcesses:
 
     def _command(self, number: int, program: ClientProgram) -> list[str]:
         if program.client == "java":
-            runs = [*java_command(program.module)]
+            runs = [*java_command(_SOURCES / f"{program.module}.java")]
         else:
             runs = [sys.executable, "-P", "-m", f"{__package__}.{program.module}", "--client", program.client]
         return [

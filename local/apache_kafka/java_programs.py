@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Final
 
 from ...client.cached_programs import cache_folder
-from ...local.apache_kafka.jars import JarsUnavailableError, install
-from ...local.errors import ClusterError
+from ..errors import ClusterError
+from .jars import JarsUnavailableError, install
 
-_SOURCES: Final = Path(__file__).parent
 _COMPILE_TIMEOUT_S: Final = 120.0
 
 
-def java_command(program: str) -> list[str]:
-    """The command line, without its options, that runs the program `program`.java of this package.
+def java_command(source: Path) -> list[str]:
+    """The command line, without its options, that runs the class of this file, which bears its name.
 
     Raises ClusterError where Java, its compiler or the client cannot be had; it says how to get them.
     """
@@ -27,7 +26,7 @@ def java_command(program: str) -> list[str]:
         jars = install()
     except JarsUnavailableError as missing:
         raise ClusterError(f"the client in Java cannot run: {missing}") from missing
-    source = _SOURCES / f"{program}.java"
+    program = source.stem
     stamp = hashlib.sha256(source.read_bytes() + jars.directory.name.encode()).hexdigest()[:16]
     classes = cache_folder() / f"client-{program}-{stamp}"
     if not classes.is_dir():
