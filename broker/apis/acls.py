@@ -25,7 +25,8 @@ from ...protocol.apis import ApiKey
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.messages import NO_HEADER_TAGS, NO_THROTTLE, decode_request, encode_response, kio_error
 from ...quorum.decisions.acls import filter_of
-from ...quorum.decisions.controller_requests import CREATE_ACLS, DELETE_ACLS, ControllerRequest
+from ...quorum.decisions.client_requests import CREATE_ACLS, DELETE_ACLS
+from ...quorum.decisions.controller_request import ControllerRequest
 from ...quorum.metadata.acls import Acl, Pattern
 from ..cluster.controller_channel import ControllerChannel
 from ..cluster.metadata_cache import MetadataCache

@@ -7,7 +7,6 @@ both are advertised always. Counters are requested as deltas, as Apache Kafka re
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from datetime import timedelta
 from random import Random
 from typing import Final
@@ -55,7 +54,7 @@ class ClientTelemetryRequests:
     ) -> GetTelemetrySubscriptionsResponse:
         """Raises KafkaError."""
         instance_id = request.client_instance_id or self._new_id()
-        instance = self._telemetry.subscribe(_details(instance_id, context), connection_of(context))
+        instance = self._telemetry.subscribe(_details(instance_id, context), context.connection)
         return GetTelemetrySubscriptionsResponse(
             throttle_time=NO_THROTTLE,
             error_code=kio_error(ErrorCode.NONE),
@@ -72,7 +71,7 @@ class ClientTelemetryRequests:
         """Raises KafkaError."""
         await self._telemetry.push(
             _details(request.client_instance_id or _NO_ID, context),
-            connection_of(context),
+            context.connection,
             subscription_id=request.subscription_id,
             is_terminating=request.terminating,
             compression=request.compression_type,
@@ -97,11 +96,6 @@ def _details(instance_id: UUID, context: RequestContext) -> ClientDetails:
         client_source_address=context.peer_host,
         client_source_port=context.peer_port,
     )
-
-
-def connection_of(context: RequestContext) -> Hashable:
-    """Equal for all requests of one connection, and for no others."""
-    return context.listener_name, context.connection_number
 
 
 def get_error(_request: GetTelemetrySubscriptionsRequest, error: KafkaError) -> GetTelemetrySubscriptionsResponse:

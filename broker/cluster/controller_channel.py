@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, TypeVar
 
 from ...quorum.controller.controller import Controller
-from ...quorum.decisions.controller_requests import ControllerRequest
+from ...quorum.decisions.controller_request import ControllerRequest
 from ...quorum.permissions.requester import Requester
 
 RequestT = TypeVar("RequestT")

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 from uuid import UUID
 
 from ...protocol.errors import ErrorCode, KafkaError
@@ -20,19 +20,21 @@ from ...quorum.raft.recent_times import RecentTimes
 from ..configuration.consumer_config import SettingsOf
 from ..configuration.group_config import GroupConfig
 from ..coordination.effects import Effect
-from ..groups.consumer.expression_resolver import ResolveExpressions
 from ..groups.group_counters import GroupCounters
-from ..groups.group_shard import GroupShard
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
 from ..timing.runtime import Runtime
 from .coordinator_context import CoordinatorContext
 from .coordinator_runtime import CoordinatorRuntime
 
+if TYPE_CHECKING:
+    from ..groups.consumer.expression_resolver import ResolveExpressions
+    from ..groups.group_shard import GroupShard
+
 logger = logging.getLogger(__name__)
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
-GroupPartition: TypeAlias = CoordinatorContext[GroupShard]
+GroupPartition: TypeAlias = "CoordinatorContext[GroupShard]"
 
 
 class GroupCoordinator:
@@ -84,6 +86,9 @@ class GroupCoordinator:
                 partition.run_when_loaded(partial(_forget_topic, topic))
 
     def _coordinate(self, hosted: Partition) -> GroupPartition:
+        # A node that coordinates no group starts without loading it.
+        from ..groups.group_shard import GroupShard
+
         def make_shard(partition: GroupPartition) -> GroupShard:
             return GroupShard(
                 partition,
@@ -109,6 +114,8 @@ class GroupCoordinator:
         )
 
     def _apply_effect(self, partition: GroupPartition, effect: Effect) -> None:
+        from ..groups.consumer.expression_resolver import ResolveExpressions
+
         assert isinstance(effect, ResolveExpressions), effect
         try:
             matching = self._runtime.loop.run_in_executor(

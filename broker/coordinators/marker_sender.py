@@ -16,15 +16,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
-from kio.schema.types import ProducerId, TopicName
-from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
-from kio.schema.write_txn_markers.v2.response import WriteTxnMarkersResponse
-from kio.static.primitive import i8, i16, i32
-
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import Request, Response
 from ...quorum.metadata.image import MetadataImage
-from ..transactions.markers import MarkerOrder
+from ..transactions.markers import MarkerOrder, Marks
 from ..transactions.transaction import TransactionPartition
 
 logger = logging.getLogger(__name__)
@@ -37,8 +32,6 @@ PARTITIONS_MAX: Final = 5_000
 """In one request: below a megabyte."""
 # The producer could not have written there, so there is nothing to end.
 _NOTHING_TO_END: Final = frozenset({ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION})
-
-Marks = dict[MarkerOrder, set[TransactionPartition]]
 
 
 class Peers(Protocol):
@@ -152,15 +145,16 @@ class MarkerSender:
 
     async def _send(self, broker_id: int) -> None:
         """Until nothing is queued for the broker."""
+        # A node that ends no transaction starts without loading it.
+        from .rules.marker_request import errors_of, marker_request
+
         try:
             while broker_id in self._queues:
                 marks = self._take(broker_id)
                 if not marks:
                     continue
                 try:
-                    answer = await self._peers.request(broker_id, _request(marks))
-                    assert isinstance(answer, WriteTxnMarkersResponse)
-                    errors = _errors(answer)
+                    errors = errors_of(await self._peers.request(broker_id, marker_request(marks)))
                 except KafkaError as error:
                     self._on_unreached(broker_id, marks, error)
                 except BaseException:
@@ -254,35 +248,3 @@ class MarkerSender:
         for handle in self._retries:
             handle.cancel()
         self._retries = {}
-
-
-def _errors(answer: WriteTxnMarkersResponse) -> dict[tuple[int, str, int], ErrorCode]:
-    """By producer id, topic and partition. Raises ValueError for a code that this node does not know."""
-    return {
-        (int(marker.producer_id), str(topic.name), int(partition.partition_index)): ErrorCode(int(partition.error_code))
-        for marker in answer.markers
-        for topic in marker.topics
-        for partition in topic.partitions
-    }
-
-
-def _request(marks: Marks) -> WriteTxnMarkersRequest:
-    return WriteTxnMarkersRequest(markers=tuple(_marker(order, partitions) for order, partitions in marks.items()))
-
-
-def _marker(order: MarkerOrder, partitions: set[TransactionPartition]) -> WritableTxnMarker:
-    indexes: dict[str, list[i32]] = {}
-    for topic, index in sorted(partitions):
-        indexes.setdefault(topic, []).append(i32(index))
-    transaction = order.transaction
-    return WritableTxnMarker(
-        producer_id=ProducerId(transaction.producer_id),
-        producer_epoch=i16(transaction.producer_epoch),
-        transaction_result=order.is_commit,
-        topics=tuple(
-            WritableTxnMarkerTopic(name=TopicName(topic), partition_indexes=tuple(numbers))
-            for topic, numbers in indexes.items()
-        ),
-        coordinator_epoch=i32(order.coordinator_epoch),
-        transaction_version=i8(transaction.client_version),
-    )

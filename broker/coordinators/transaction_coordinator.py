@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from typing import Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...quorum.metadata.delta import MetadataDelta
@@ -20,18 +20,19 @@ from ..coordination.effects import Effect
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
 from ..timing.runtime import Runtime
-from ..transactions.effects import AwaitCommit, CancelMarkers, RequestProducerId, WriteMarkers
-from ..transactions.markers import MarkerOrder
-from ..transactions.transaction import TransactionPartition
-from ..transactions.transaction_shard import ProducerIdNeededError, TransactionShard
 from .coordinator_context import CoordinatorContext, WaitingRequest
 from .coordinator_runtime import CoordinatorRuntime
 from .marker_sender import MarkerSender, Peers
 
+if TYPE_CHECKING:
+    from ..transactions.markers import MarkerOrder
+    from ..transactions.transaction import TransactionPartition
+    from ..transactions.transaction_shard import TransactionShard
+
 T = TypeVar("T")
 
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
-TransactionPartitionState: TypeAlias = CoordinatorContext[TransactionShard]
+TransactionPartitionState: TypeAlias = "CoordinatorContext[TransactionShard]"
 
 
 class TransactionCoordinator:
@@ -91,6 +92,8 @@ class TransactionCoordinator:
     ) -> None:
         """Has `respond` called with what the operation comes to, once that holds. It is given a new producer id when it
         needs one. Raises KafkaError, or calls `respond` with what `answer_error` makes of it."""
+        from ..transactions.transaction_shard import ProducerIdNeededError
+
         partition = self.get(transactional_id)
         waiting = WaitingRequest(respond, answer_error)
         try:
@@ -121,6 +124,9 @@ class TransactionCoordinator:
         task.add_done_callback(self._tasks.discard)
 
     def _coordinate(self, hosted: Partition) -> TransactionPartitionState:
+        # A node that coordinates no transaction starts without loading it.
+        from ..transactions.transaction_shard import TransactionShard
+
         def make_shard(partition: TransactionPartitionState) -> TransactionShard:
             return TransactionShard(
                 partition,
@@ -142,6 +148,8 @@ class TransactionCoordinator:
         )
 
     def _apply_effect(self, partition: TransactionPartitionState, effect: Effect) -> None:
+        from ..transactions.effects import AwaitCommit, CancelMarkers, RequestProducerId, WriteMarkers
+
         match effect:
             case AwaitCommit(records):
                 partition.when_committed(lambda: partition.run_when_loaded(lambda shard: shard.on_committed(records)))

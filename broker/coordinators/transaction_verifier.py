@@ -16,15 +16,6 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from kio.schema.add_partitions_to_txn.v5.request import (
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnTopic,
-    AddPartitionsToTxnTransaction,
-)
-from kio.schema.add_partitions_to_txn.v5.response import AddPartitionsToTxnResponse
-from kio.schema.types import ProducerId, TopicName, TransactionalId
-from kio.static.primitive import i16, i32
-
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import Request, Response
 from ...quorum.metadata.image import MetadataImage
@@ -196,15 +187,15 @@ class TransactionVerifier:
         self._in_flight[node_id] = self._loop.create_task(self._ask_node(node_id, asked))
 
     async def _ask_node(self, node_id: int, asked: Mapping[str, _Question]) -> None:
-        message = AddPartitionsToTxnRequest(transactions=tuple(_transaction(one) for one in asked.values()))
+        # A node that no transaction writes to starts without loading it.
+        from .rules.verification_request import errors_of, verification_request
+
         answers: Mapping[str, Mapping[Place, ErrorCode]] = {}
         failure = ErrorCode.NONE
         sent_s = self._loop.time()
         try:
-            response = await self._peers.request(node_id, message)
-            assert isinstance(response, AddPartitionsToTxnResponse)
-            failure = ErrorCode(int(response.error_code))
-            answers = _answers(response)
+            message = verification_request((one.writer, one.places) for one in asked.values())
+            failure, answers = errors_of(await self._peers.request(node_id, message))
         except KafkaError as error:
             logger.warning("AddPartitionsToTxn request failed: coordinator=%d error=%s", node_id, error)
             failure = UNANSWERED.get(error.code, ErrorCode.NETWORK_EXCEPTION)
@@ -340,33 +331,3 @@ class _Confirmation:
 
 def needs_confirmation(outcomes: Outcomes) -> bool:
     return any(isinstance(one, TransactionVerification) and one is not UNVERIFIED for one in outcomes.values())
-
-
-def _transaction(question: _Question) -> AddPartitionsToTxnTransaction:
-    writer = question.writer
-    topics: dict[str, list[i32]] = {}
-    for topic, index in question.places:
-        topics.setdefault(topic, []).append(i32(index))
-    return AddPartitionsToTxnTransaction(
-        transactional_id=TransactionalId(writer.transactional_id),
-        producer_id=ProducerId(writer.producer_id),
-        producer_epoch=i16(writer.producer_epoch),
-        verify_only=not writer.support.adds_partitions,
-        topics=tuple(
-            AddPartitionsToTxnTopic(name=TopicName(topic), partitions=tuple(indexes))
-            for topic, indexes in topics.items()
-        ),
-    )
-
-
-def _answers(response: AddPartitionsToTxnResponse) -> dict[str, dict[Place, ErrorCode]]:
-    """The errors, by transactional id."""
-    return {
-        str(result.transactional_id): {
-            (str(topic.name), int(one.partition_index)): ErrorCode(int(one.partition_error_code))
-            for topic in result.topic_results
-            for one in topic.results_by_partition
-            if one.partition_error_code != 0
-        }
-        for result in response.results_by_transaction
-    }

@@ -44,6 +44,7 @@ class Dispatcher:
         requests: RequestStatistics | None = None,
     ) -> None:
         """`requests` has the counts of errors."""
+        self._handlers = handlers
         self._by_bytes = handlers.by_bytes
         self._by_message = handlers.by_message
         self._by_reply = handlers.by_reply
@@ -82,6 +83,10 @@ class Dispatcher:
             return
         handler = self._by_message.get(request.api_key)
         if handler is None:
+            if self._handlers.find(request.api_key) is not None:
+                # It has been loaded just now.
+                self.begin(request)
+                return
             request.close_connection(f"{api_name(request.api_key)} is not served on this listener")
             return
         message = decode_request(request.api_key, request.api_version, request.body, request.body_offset)

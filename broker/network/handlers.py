@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
@@ -18,6 +18,10 @@ Q = TypeVar("Q")
 A = TypeVar("A")
 Begin: TypeAlias = Callable[[Request], Awaitable[None] | None]
 HeaderTags: TypeAlias = Callable[[RequestContext, KafkaError | None], bytes]
+Register: TypeAlias = "Callable[[Handlers], None]"
+"""Adds handlers to the table."""
+Load: TypeAlias = Callable[[], Register]
+"""Loads the code of handlers, from any thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,12 @@ class ReplyingHandler:
     answer_error: Callable[[Message, KafkaError], Message]
 
 
+@dataclass(frozen=True, slots=True)
+class _Later:
+    api_keys: frozenset[int]
+    load: Load
+
+
 class Intercept(Protocol):
     """Makes what begins requests of clients and brokers in place of the dispatcher, which is given as `begin`.
 
@@ -50,7 +60,7 @@ class Intercept(Protocol):
 
 
 class Handlers:
-    """Filled while the node is wired, read-only afterwards."""
+    """Filled while the node is wired, read-only afterwards but for what is loaded later."""
 
     def __init__(self) -> None:
         self._begin: dict[int, Begin] = {}
@@ -58,6 +68,7 @@ class Handlers:
         self._replying: dict[int, ReplyingHandler] = {}
         self._overlapping: set[int] = set()
         self._not_built: set[int] = set()
+        self._later: dict[int, _Later] = {}
 
     def add(self, api_key: ApiKey | OwnApiKey, begin: Begin, *, overlaps: bool = False, is_built: bool = True) -> None:
         """Serves an API by its bytes.
@@ -116,7 +127,42 @@ class Handlers:
         self._check_new(api_key)
         self._replying[api_key] = ReplyingHandler(begin=cast(Any, begin), answer_error=cast(Any, answer_error))
 
+    def add_later(self, api_keys: Collection[ApiKey | OwnApiKey], load: Load) -> None:
+        """Serves APIs by what `load` loads, once the first of them is asked for, or `load_all` is called: most of the
+        time that a node takes to start goes into code that no client may ever ask for.
+
+        All of them are built, and none of them overlaps.
+        """
+        later = _Later(frozenset(api_keys), load)
+        for api_key in api_keys:
+            self._check_new(api_key)
+            self._later[api_key] = later
+
+    def find(self, api_key: int) -> Begin | MessageHandler | ReplyingHandler | None:
+        """What serves the API; loads it where it has to be."""
+        later = self._later.get(api_key)
+        if later is not None:
+            self._register(later, later.load())
+        return self._begin.get(api_key) or self._messages.get(api_key) or self._replying.get(api_key)
+
+    async def load_all(self, in_thread: Callable[[Load], Awaitable[Register]]) -> None:
+        """Loads what was not asked for yet, one after the other, `in_thread`: the event loop goes on meanwhile."""
+        while self._later:
+            later = next(iter(self._later.values()))
+            register = await in_thread(later.load)
+            # Or a request came first.
+            if not later.api_keys.isdisjoint(self._later):
+                self._register(later, register)
+
+    def _register(self, later: _Later, register: Register) -> None:
+        for api_key in later.api_keys:
+            del self._later[api_key]
+        before = {*self._answered}
+        register(self)
+        assert self._answered - before == later.api_keys, "what was loaded serves what was said"
+
     def _check_new(self, api_key: ApiKey | OwnApiKey) -> None:
+        assert api_key not in self._later, f"{api_key.name} has two handlers"
         assert api_key not in self._begin, f"{api_key.name} has two handlers"
         assert api_key not in self._messages, f"{api_key.name} has two handlers"
         assert api_key not in self._replying, f"{api_key.name} has two handlers"
@@ -140,5 +186,9 @@ class Handlers:
     @property
     def built(self) -> tuple[Api, ...]:
         """Kafka's APIs that are advertised, by key."""
-        answered = {*self._begin, *self._messages, *self._replying}
+        answered = self._answered | self._later.keys()
         return tuple(APIS[key] for key in sorted(answered - self._not_built) if key in APIS)
+
+    @property
+    def _answered(self) -> Set[int]:
+        return self._begin.keys() | self._messages.keys() | self._replying.keys()

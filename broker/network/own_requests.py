@@ -30,8 +30,7 @@ class OwnRequests:
 
     def serves(self, api_key: int) -> bool:
         """Whether the table has the API."""
-        handlers = self._handlers
-        return api_key in handlers.by_message or api_key in handlers.by_reply or api_key in handlers.by_bytes
+        return self._handlers.find(api_key) is not None
 
     async def ask(self, message: Message, context: RequestContext) -> Response:
         """The handler's answer. Error codes inside it are the caller's business; what a handler raises is one.
@@ -40,14 +39,13 @@ class OwnRequests:
         connection would have been closed.
         """
         api_key = message.__api_key__
-        handler = self._handlers.by_message.get(api_key) or self._handlers.by_reply.get(api_key)
-        if handler is not None:
+        handler = self._handlers.find(api_key)
+        if isinstance(handler, MessageHandler | ReplyingHandler):
             version = APIS[api_key].max_version
             assert message.__version__ == version, "handlers take the class of the latest version"
             return await self._ask_by_values(handler, message, context)
-        begin = self._handlers.by_bytes.get(api_key)
-        if begin is not None:
-            return await self._ask_by_bytes(begin, message, context)
+        if handler is not None:
+            return await self._ask_by_bytes(handler, message, context)
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{APIS[api_key].name} is not served by this node")
 
     async def _ask_by_values(

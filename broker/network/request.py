@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -135,6 +135,11 @@ class RequestContext:
     """The quotas of the client; None for one without, and for nodes."""
     requester: Requester | None = None
     """The client in whose name a node asks."""
+
+    @property
+    def connection(self) -> Hashable:
+        """Equal for all requests of one connection, and for no others."""
+        return self.listener_name, self.connection_number
 
     def may(
         self,

@@ -28,8 +28,8 @@ from ...protocol.ids import NodeId
 from ...protocol.messages import NO_HEADER_TAGS, NO_THROTTLE, kio_error
 from ...protocol.own_apis import ControllerOutcome, encode_outcome_tags
 from ...quorum.controller.controller import Controller
-from ...quorum.decisions import controller_requests as requests
-from ...quorum.decisions.controller_requests import ControllerRequest
+from ...quorum.decisions import client_requests, node_requests
+from ...quorum.decisions.controller_request import ControllerRequest
 from ..apis import (
     alter_reassignments,
     client_quotas,
@@ -109,33 +109,33 @@ def register(
 
     local = LocalControllerChannel(controller)
     delete_topics = partial(topic_permissions.delete_topics, image=lambda: controller.image)
-    add(requests.CREATE_TOPICS, topics.create_topics_error, topic_permissions.create_topics)
-    add(requests.DELETE_TOPICS, topics.delete_topics_error, delete_topics)
-    add(requests.CREATE_PARTITIONS, topics.create_partitions_error, topic_permissions.create_partitions)
-    add(requests.ELECT_LEADERS, elect_leaders.error_response, _altering(ApiKey.ELECT_LEADERS))
+    add(client_requests.CREATE_TOPICS, topics.create_topics_error, topic_permissions.create_topics)
+    add(client_requests.DELETE_TOPICS, topics.delete_topics_error, delete_topics)
+    add(client_requests.CREATE_PARTITIONS, topics.create_partitions_error, topic_permissions.create_partitions)
+    add(client_requests.ELECT_LEADERS, elect_leaders.error_response, _altering(ApiKey.ELECT_LEADERS))
     add(
-        requests.ALTER_PARTITION_REASSIGNMENTS,
+        client_requests.ALTER_PARTITION_REASSIGNMENTS,
         alter_reassignments.error_response,
         _altering(ApiKey.ALTER_PARTITION_REASSIGNMENTS),
     )
-    add(requests.ALTER_CONFIGS, config_results.legacy_error, config_permissions.alter_legacy)
-    add(requests.ALTER_CLIENT_QUOTAS, client_quotas.alter_error, client_quotas.alter)
+    add(client_requests.ALTER_CONFIGS, config_results.legacy_error, config_permissions.alter_legacy)
+    add(client_requests.ALTER_CLIENT_QUOTAS, client_quotas.alter_error, client_quotas.alter)
     add(
-        requests.ALTER_USER_SCRAM_CREDENTIALS,
+        client_requests.ALTER_USER_SCRAM_CREDENTIALS,
         scram_credentials.alter_error,
         _altering(ApiKey.ALTER_USER_SCRAM_CREDENTIALS),
     )
-    add(requests.UPDATE_FEATURES, update_features.error_response, _altering(ApiKey.UPDATE_FEATURES))
-    add(requests.UNREGISTER_BROKER, unregister_broker.error_response, _altering(ApiKey.UNREGISTER_BROKER))
-    add(requests.CREATE_TOKEN, delegation_tokens.create_error, delegation_tokens.create_permitted)
-    add(requests.RENEW_TOKEN, delegation_tokens.renew_error, delegation_tokens.of_client)
-    add(requests.EXPIRE_TOKEN, delegation_tokens.expire_error, delegation_tokens.of_client)
-    add(requests.BROKER_REGISTRATION, _registration_error)
-    add(requests.BROKER_HEARTBEAT, _heartbeat_error)
-    add(requests.ALLOCATE_PRODUCER_IDS, _producer_ids_error)
-    add(requests.ALTER_PARTITION, _alter_partition_error)
-    add(requests.ASSIGN_REPLICAS_TO_DIRS, _assignment_error)
-    add(requests.CONTROLLER_REGISTRATION, _controller_registration_error)
+    add(client_requests.UPDATE_FEATURES, update_features.error_response, _altering(ApiKey.UPDATE_FEATURES))
+    add(client_requests.UNREGISTER_BROKER, unregister_broker.error_response, _altering(ApiKey.UNREGISTER_BROKER))
+    add(client_requests.CREATE_TOKEN, delegation_tokens.create_error, delegation_tokens.create_permitted)
+    add(client_requests.RENEW_TOKEN, delegation_tokens.renew_error, delegation_tokens.of_client)
+    add(client_requests.EXPIRE_TOKEN, delegation_tokens.expire_error, delegation_tokens.of_client)
+    add(node_requests.BROKER_REGISTRATION, _registration_error)
+    add(node_requests.BROKER_HEARTBEAT, _heartbeat_error)
+    add(node_requests.ALLOCATE_PRODUCER_IDS, _producer_ids_error)
+    add(node_requests.ALTER_PARTITION, _alter_partition_error)
+    add(node_requests.ASSIGN_REPLICAS_TO_DIRS, _assignment_error)
+    add(node_requests.CONTROLLER_REGISTRATION, _controller_registration_error)
 
 
 def _registration_error(_request: BrokerRegistrationRequest, error: KafkaError) -> BrokerRegistrationResponse:

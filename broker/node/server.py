@@ -38,7 +38,7 @@ from ..cluster.tls_contexts import TlsContexts
 from ..configuration.node_config import REQUEST_TIMEOUT_MS, NodeConfig
 from ..configuration.topic_configs import ConfigResolver
 from ..metrics.metrics import Metrics
-from ..network.handlers import Intercept
+from ..network.handlers import Handlers, Intercept
 from ..quotas.client_quotas import ClientQuotas
 from ..security.http_identities import HttpIdentities
 from ..security.rules.sasl_mechanisms import SaslMechanisms
@@ -58,6 +58,8 @@ logger = logging.getLogger(__name__)
 DRAIN_TIMEOUT_MS = 10_000
 """For clients that do not read their answers; whatever else requests wait for is ended at once, or for a controller
 soon."""
+LOAD_HANDLERS_AFTER_S = 1.0
+"""Those that no client has asked for by then: the first clients are served first."""
 ROOM_CHECK_S = 1.0
 """How long after a full disk has room again what it refused is tried again, but for appends: they try at once."""
 
@@ -259,6 +261,12 @@ class Node:
             (self._loop.time() - started_s) * 1000,
         )
         self._start_task("cluster events", self.events.load(self._loop))
+        if self._parts is not None:
+            self._start_task("loading of handlers", self._load_handlers(self._parts.handlers))
+
+    async def _load_handlers(self, handlers: Handlers) -> None:
+        await asyncio.sleep(LOAD_HANDLERS_AFTER_S)
+        await handlers.load_all(lambda load: self._loop.run_in_executor(None, load))
 
     async def stop(self) -> None:
         """Everything acknowledged is on disk, and the mark of a clean stop written, when this returns."""

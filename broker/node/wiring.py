@@ -24,7 +24,6 @@ from ...storage.log.log import Log
 from ...storage.scrubbing.scrubber import ExecutorScrubber
 from ...storage.tiers.rules.tier_store import OpenTier
 from ...storage.workers.worker_process import ProcessCompactor, ProcessScrubber, WorkerProcesses
-from ..apis.client_telemetry import connection_of
 from ..apis.describe_quorum import DescribeQuorum
 from ..cluster.controller_channel import ControllerChannel, NodeControllerChannel
 from ..cluster.metadata_cache import MetadataCache
@@ -61,8 +60,9 @@ from ..telemetry.client_telemetry import ClientTelemetry
 from ..timing.rules.duration_histogram import NS_PER_S, DurationHistogram
 from ..timing.runtime import Runtime
 from .assignments_manager import AssignmentsManager
-from .broker_handlers import HandlerDependencies, register_handlers
 from .data_path import DataPath, DataPathConfig, wire_data_path
+from .handlers.dependencies import HandlerDependencies
+from .handlers.table import register_handlers
 from .lifecycle import BrokerLifecycle
 from .moved_replicas import MovedReplicas
 
@@ -349,7 +349,7 @@ def wire_broker(
     authorizer = authorizer_of(config, metadata, loop)
 
     def on_connection_lost(context: RequestContext, is_closed_by_peer: bool) -> None:
-        telemetry.disconnect(connection_of(context))
+        telemetry.disconnect(context.connection)
         if is_closed_by_peer and context.node_id is not None:
             suspected.on_closed(context.node_id)
 

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
-from ...quorum.decisions.controller_requests import ControllerRequest
+from ...quorum.decisions.controller_request import ControllerRequest
 from ...quorum.permissions.requester import Permission, PermissionsChangedError, Requester
 from ..cluster.controller_channel import ControllerChannel
 from ..network.request import Authorizer, Permit, RequestContext

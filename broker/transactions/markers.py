@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from .transaction import Transaction
+from .transaction import Transaction, TransactionPartition
 from .transaction_state import TransactionState
 
 
@@ -18,3 +19,7 @@ class MarkerOrder:
     @property
     def is_commit(self) -> bool:
         return self.transaction.state is TransactionState.PREPARE_COMMIT
+
+
+Marks: TypeAlias = dict[MarkerOrder, set[TransactionPartition]]
+"""What is to be written where."""

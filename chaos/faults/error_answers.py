@@ -16,6 +16,7 @@ from kio.schema.list_offsets.v11.response import (
 from kio.static.primitive import i64
 
 from ...broker.apis import metadata
+from ...broker.network.handlers import MessageHandler, ReplyingHandler
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.fetch import decode_fetch, encode_fetch_error
@@ -52,8 +53,8 @@ def error_answer(handlers: Handlers, request: Request, code: ErrorCode) -> bytes
         return encode_response(key, version, correlation_id, metadata.error_response(asked, code))
     if key == ApiKey.LIST_OFFSETS:
         return encode_response(key, version, correlation_id, _list_offsets_error(request, code))
-    handler = handlers.by_message.get(key) or handlers.by_reply.get(key)
-    if handler is None:
+    handler = handlers.find(key)
+    if not isinstance(handler, MessageHandler | ReplyingHandler):
         return None
     message = decode_request(key, version, request.body, request.body_offset)
     return encode_response(key, version, correlation_id, handler.answer_error(message, KafkaError(code)))

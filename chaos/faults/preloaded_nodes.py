@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from threading import Lock
 from typing import Final
 
@@ -29,10 +30,12 @@ ENTRY_POINT: Final = "penstock.chaos.faults.preloaded_nodes"
 # What `local.local_node` calls variables of properties, without loading it: this module is loaded before all else.
 _PROPERTY: Final = "PENSTOCK_"
 _NODE: Final = "penstock.chaos.faults.faulty_node"
+_HANDLERS: Final = "penstock.broker.node.handlers"
 # What a node loads while it starts, and not before: nodes that do without it would only be larger.
 _LATER: Final = (
     "encodings.idna",
     "penstock.broker.cluster.peers",
+    "penstock.broker.groups.group_shard",
     "penstock.broker.node.controller_listener",
     "penstock.broker.node.controller_registration",
     "penstock.broker.node.heartbeat_connections",
@@ -109,7 +112,8 @@ def run() -> None:
     # A library of types looks for it to test itself, which would be a twentieth of all that is loaded.
     sys.modules["hypothesis"] = None  # type: ignore[assignment]
     import_module(_NODE)
-    for module in _LATER:
+    handlers = import_module(_HANDLERS)
+    for module in (*_LATER, *(f"{_HANDLERS}.{found.name}" for found in iter_modules(handlers.__path__))):
         with suppress(ImportError):
             # Without uvloop a node takes asyncio's own loop.
             import_module(module)

@@ -22,8 +22,8 @@ from ...broker.replication.rules import divergence
 from ...broker.tiers import remote_log_manager
 from ...broker.transactions.transaction_shard import TransactionShard
 from ...quorum.controller.controller import Controller
-from ...quorum.decisions import brokers, controller_requests
-from ...quorum.decisions.controller_requests import ControllerRequest
+from ...quorum.decisions import brokers, node_requests
+from ...quorum.decisions.controller_request import ControllerRequest
 from ...storage.log import producer_snapshots, recovery, truncation
 from ...storage.log.rules import producer_entry
 from ...storage.log.rules.producer_state import ProducerState
@@ -166,7 +166,7 @@ MUTANTS: Final = (
     Mutant(
         name="unclean-stop-taken-for-clean",
         bug="",
-        owner=controller_requests,
+        owner=node_requests,
         attribute="BROKER_REGISTRATION",
         make=_unclean_registration,
     ),

@@ -36,8 +36,8 @@ from .change import replayed
 from .config_rules import default_of, is_list, validate_configs
 from .context import ControllerResult, DecisionContext
 from .drains import moved_leaderships
+from .partition_changes import MIN_INSYNC_REPLICAS
 
-MIN_INSYNC_REPLICAS = "min.insync.replicas"
 CORDONED_LOG_DIRS = "cordoned.log.dirs"
 MAX_VALUE_BYTES = 32_767
 

@@ -8,7 +8,6 @@ and ExpireDelegationToken 1-2: only the owner and the renewers may change a toke
 import hmac
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import Final, cast
 from uuid import UUID
 
@@ -27,6 +26,7 @@ from ..metadata.image import MetadataImage
 from ..metadata.security_image import DelegationToken
 from ..metadata.security_records import DelegationTokenRecord, RemoveDelegationTokenRecord
 from ..permissions.token_settings import DelegationTokenConfig
+from ..permissions.tokens import hmac_of, is_expired
 from .answers import base64_id, wire_code
 from .context import ControllerResult, DecisionContext
 
@@ -37,25 +37,9 @@ TOKENS_VERSION: Final = 14
 """The metadata.version from which on there are delegation tokens: 3.6-IV2."""
 _NEVER_MS: Final = int(datetime(9999, 1, 1, tzinfo=UTC).timestamp() * 1000)
 _MILLISECOND: Final = timedelta(milliseconds=1)
-_KNOWN_HMACS: Final = 10_000
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 EXPIRED_MAX: Final = 1_000
 """Removed in one decision."""
-
-
-@lru_cache(_KNOWN_HMACS)
-def hmac_of(secret_key: bytes, token_id: str) -> bytes:
-    """Return what is the password of a token: HMAC-SHA-512 of its id, 64 bytes."""
-    return hmac.digest(secret_key, token_id.encode(), "sha512")
-
-
-def is_expired(token: DelegationToken, now_ms: int) -> bool:
-    return token.max_timestamp_ms < now_ms or token.expiration_timestamp_ms < now_ms
-
-
-def is_owner_or_renewer(token: DelegationToken, principal: str) -> bool:
-    """Return whether a principal ("type:name") may describe the token without any permission."""
-    return principal in (token.owner, token.requester, *token.renewers)
 
 
 def create_token(

@@ -37,9 +37,8 @@ from ..metadata.records import (
     SupportedFeature,
 )
 from .answers import wire_code
-from .configs import MIN_INSYNC_REPLICAS
 from .context import ControllerResult, DecisionContext
-from .partition_changes import partitions_of
+from .partition_changes import MIN_INSYNC_REPLICAS, partitions_of
 
 UpdateRequest: TypeAlias = RequestWithResults | UpdateFeaturesRequest
 UpdateResponse: TypeAlias = ResponseWithResults | UpdateFeaturesResponse

@@ -16,7 +16,7 @@ In 1 to 3 and in 5, a drained broker is chosen only where no other can be (decis
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Final, TypeVar
 from uuid import UUID
 
 from ...protocol.ids import NodeId, TopicId
@@ -37,7 +37,7 @@ from .context import ControllerConfig
 
 T = TypeVar("T")
 
-_MIN_INSYNC_REPLICAS = "min.insync.replicas"
+MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 _UNCLEAN_ELECTION = "unclean.leader.election.enable"
 _ALL_BROKERS = ConfigResource(ConfigResourceType.BROKER, "")
 
@@ -57,7 +57,7 @@ def election_rules(image: MetadataImage, topic: TopicImage, config: ControllerCo
     """Return a topic's rules: from its own configs, else the cluster's dynamic ones, else this node's."""
     cluster_values = image.configs.of(_ALL_BROKERS)
     values = image.configs.of(ConfigResource(ConfigResourceType.TOPIC, topic.name)) or cluster_values
-    min_insync_replicas = values.get(_MIN_INSYNC_REPLICAS) or cluster_values.get(_MIN_INSYNC_REPLICAS)
+    min_insync_replicas = values.get(MIN_INSYNC_REPLICAS) or cluster_values.get(MIN_INSYNC_REPLICAS)
     allows_unclean = values.get(_UNCLEAN_ELECTION) or cluster_values.get(_UNCLEAN_ELECTION)
     return ElectionRules(
         min_insync_replicas=int(min_insync_replicas or config.min_insync_replicas),

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from ....protocol.scram import BY_NAME, ITERATIONS_MIN, ScramMechanism
-from ....quorum.decisions.delegation_tokens import hmac_of, is_expired
 from ....quorum.metadata.image import MetadataImage
 from ....quorum.metadata.security_image import ScramCredential, ScramUser
 from ....quorum.permissions.token_settings import DelegationTokenConfig
+from ....quorum.permissions.tokens import hmac_of, is_expired
 from ...configuration.bearer_config import OAUTHBEARER, BearerConfig
 from ...configuration.sasl_config import PLAIN, MechanismConfig, SaslConfig
 from .bearer import BearerExchange, VerifyToken, no_tokens

@@ -32,7 +32,8 @@ from penstock.protocol.messages import NO_THROTTLE, Request, Response, kio_error
 from penstock.protocol.no_quorum import no_quorum
 from penstock.protocol.own_apis import ControllerOutcome, encode_outcome_tags, requester_of
 from penstock.protocol.primitives import Buffer, read_tags
-from penstock.quorum.decisions.controller_requests import BROKER_HEARTBEAT, CREATE_TOPICS
+from penstock.quorum.decisions.client_requests import CREATE_TOPICS
+from penstock.quorum.decisions.node_requests import BROKER_HEARTBEAT
 from penstock.quorum.decisions.topics import create_topics
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage

@@ -33,8 +33,9 @@ from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import KafkaError
 from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, NodeId, TopicId
 from penstock.quorum.decisions.bootstrap import bootstrap_records
+from penstock.quorum.decisions.client_requests import ALTER_CONFIGS
 from penstock.quorum.decisions.context import ControllerConfig, DecisionContext
-from penstock.quorum.decisions.controller_requests import ALTER_CONFIGS, ControllerRequest
+from penstock.quorum.decisions.controller_request import ControllerRequest
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import MetadataImage
 from penstock.quorum.metadata.records import MetadataRecord, RegisterBrokerRecord, TopicRecord

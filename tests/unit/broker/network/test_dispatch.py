@@ -12,7 +12,7 @@ from kio.static.primitive import i32Timedelta
 
 from penstock.broker.apis.find_coordinator import error_response
 from penstock.broker.network.dispatch import Dispatcher
-from penstock.broker.network.handlers import Handlers
+from penstock.broker.network.handlers import Handlers, Load, Register
 from penstock.broker.network.peer_log import PeerLog
 from penstock.broker.network.request import Answer, CloseConnection, Request, RequestContext
 from penstock.protocol.apis import ApiKey
@@ -152,6 +152,72 @@ def test_only_what_has_a_handler_is_built() -> None:
     handlers.add(ApiKey.PRODUCE, lambda _request: None, overlaps=True)
     assert [api.key for api in handlers.built] == [ApiKey.PRODUCE, ApiKey.FIND_COORDINATOR]
     assert handlers.overlapping == {ApiKey.PRODUCE}
+
+
+class Loading:
+    """Code of FindCoordinator and Heartbeat that is loaded later."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.handlers = Handlers()
+        self.handlers.add_later((ApiKey.FIND_COORDINATOR, ApiKey.HEARTBEAT), self.load)
+
+    def load(self) -> Register:
+        self.count += 1
+        return self.register
+
+    def register(self, handlers: Handlers) -> None:
+        handlers.add_message(ApiKey.FIND_COORDINATOR, error_response_of_none, answer_error=error_response)
+        handlers.add(ApiKey.HEARTBEAT, lambda _request: None)
+
+    async def in_thread(self, load: Load) -> Register:
+        return load()
+
+
+def error_response_of_none(request: FindCoordinatorRequest, _context: RequestContext) -> FindCoordinatorResponse:
+    return error_response(request, KafkaError(ErrorCode.NONE))
+
+
+def test_the_first_request_loads_what_serves_it_and_what_comes_with_it() -> None:
+    later = Loading()
+    assert [api.key for api in later.handlers.built] == [ApiKey.FIND_COORDINATOR, ApiKey.HEARTBEAT]
+    assert later.count == 0
+    for _ in range(2):
+        assert begin(later.handlers).codes == [ErrorCode.NONE, ErrorCode.NONE]
+    assert later.handlers.find(ApiKey.HEARTBEAT) is not None
+    assert later.count == 1
+    assert [api.key for api in later.handlers.built] == [ApiKey.FIND_COORDINATOR, ApiKey.HEARTBEAT]
+
+
+def test_what_no_client_asks_for_is_loaded_too() -> None:
+    later = Loading()
+    asyncio.run(later.handlers.load_all(later.in_thread))
+    assert later.count == 1
+    assert begin(later.handlers).codes == [ErrorCode.NONE, ErrorCode.NONE]
+    assert later.count == 1
+
+
+def test_a_request_that_comes_while_its_code_is_loaded_is_served_at_once() -> None:
+    later = Loading()
+    found = []
+
+    async def slowly(load: Load) -> Register:
+        register = load()
+        found.append(later.handlers.find(ApiKey.HEARTBEAT))
+        return register
+
+    asyncio.run(later.handlers.load_all(slowly))
+    assert found != [None]
+    assert later.count == 2
+
+
+def test_code_that_serves_something_else_than_was_said_is_found() -> None:
+    later = Loading()
+    later.handlers.add_later((ApiKey.SYNC_GROUP,), lambda: lambda _handlers: None)
+    with pytest.raises(AssertionError, match="what was said"):
+        later.handlers.find(ApiKey.SYNC_GROUP)
+    with pytest.raises(AssertionError, match="two handlers"):
+        later.handlers.add(ApiKey.HEARTBEAT, lambda _request: None)
 
 
 @pytest.mark.parametrize(("node_id", "muted_ms"), [(None, [1500]), (NodeId(2), [])])

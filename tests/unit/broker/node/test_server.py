@@ -16,6 +16,8 @@ from kio.static.primitive import i8, i32, i64
 from memory_node import MINUTE, World, create_topic, describe, end_offset, produce, run
 from waiting import loop_until
 
+from penstock.broker.network.handlers import Load, Register
+from penstock.broker.node.handlers.table import LATER
 from penstock.client.connection import connect
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import ConfigError, ErrorCode
@@ -198,6 +200,22 @@ def test_topics_are_made_by_metadata_only_where_that_is_configured() -> None:
         assert isinstance(made, MetadataResponse)
         assert (refused.topics[0].error_code, len(refused.topics[0].partitions)) == (3, 0)
         assert (made.topics[0].error_code, len(made.topics[0].partitions)) == (0, 3)
+
+    run(scenario)
+
+
+def test_what_is_loaded_later_is_what_was_told_before() -> None:
+    async def in_thread(load: Load) -> Register:
+        return load()
+
+    async def scenario() -> None:
+        async with World().running() as (node, connection):
+            handlers = node.parts.handlers
+            await handlers.load_all(in_thread)
+            assert set(connection.versions) == {api.key for api in handlers.built}
+            assert {int(key) for keys in LATER.values() for key in keys} < {
+                *handlers.by_bytes, *handlers.by_message, *handlers.by_reply
+            }  # fmt: skip
 
     run(scenario)
 

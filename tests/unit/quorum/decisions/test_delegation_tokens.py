@@ -17,16 +17,11 @@ from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import NodeId
 from penstock.quorum.decisions.change import replayed
 from penstock.quorum.decisions.context import ControllerConfig, ControllerResult, DecisionContext
-from penstock.quorum.decisions.delegation_tokens import (
-    create_token,
-    expire_token,
-    hmac_of,
-    remove_expired_tokens,
-    renew_token,
-)
+from penstock.quorum.decisions.delegation_tokens import create_token, expire_token, remove_expired_tokens, renew_token
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.quorum.permissions.requester import Requester
 from penstock.quorum.permissions.token_settings import DelegationTokenConfig
+from penstock.quorum.permissions.tokens import hmac_of
 
 ALICE, BOB, CAROL = "User:alice", "User:bob", "User:carol"
 DAY_MS = 86_400_000

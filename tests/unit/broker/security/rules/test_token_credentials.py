@@ -9,11 +9,11 @@ import pytest
 
 from penstock.broker.security.rules.sasl_mechanisms import CredentialSources
 from penstock.protocol.scram import SCRAM_SHA_256, SCRAM_SHA_512, ScramMechanism
-from penstock.quorum.decisions.delegation_tokens import hmac_of
 from penstock.quorum.metadata.image import EMPTY_IMAGE
 from penstock.quorum.metadata.persistent_map import PersistentMap
 from penstock.quorum.metadata.security_image import DelegationToken
 from penstock.quorum.permissions.token_settings import DelegationTokenConfig
+from penstock.quorum.permissions.tokens import hmac_of
 
 TOKEN = DelegationToken(
     token_id="t1",

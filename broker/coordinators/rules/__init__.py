@@ -1,0 +1,1 @@
+"""What coordinators ask of other brokers, as requests of the protocol: rules only."""

@@ -1,0 +1,28 @@
+"""A request that a controller decides."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ...protocol.apis import ApiKey
+from .context import Decision
+
+RequestT = TypeVar("RequestT")
+ResponseT = TypeVar("ResponseT")
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerRequest(Generic[RequestT, ResponseT]):
+    """One API. `sender` returns the node id that a request speaks for; the request is refused unless the connection has
+    proved that id. Without `sender` every client may send it. From `first_strict_version` on what exceeds a client's
+    quota of changes is refused with a code of its own (KIP-599)."""
+
+    api_key: ApiKey
+    decision: Decision[RequestT, ResponseT]
+    sender: Callable[[RequestT], int] | None = None
+    first_strict_version: int = 0
+
+    @property
+    def is_for_brokers(self) -> bool:
+        """Whether it is only for nodes of this cluster."""
+        return self.sender is not None
