@@ -13,9 +13,10 @@ from typing import Final, Self
 
 from .cluster_record import NodeRecord, read_record, write_record
 from .errors import ClusterError, NodeFailedError
-from .local_node import HOST, LocalNode, environment_without_properties, variables_of_properties
+from .local_node import HOST, START_COMMAND, LocalNode, environment_without_properties, variables_of_properties
 from .new_files import NewFiles
 from .ports import check_free, find_free
+from .preloaded_nodes import NODE, PreloadedNodes, PreloadedStart
 from .processes import ProcessId
 from .quorum_settings import QUORUM_KEYS, joining_settings, quorum_settings
 from .readiness import wait_ready
@@ -88,6 +89,7 @@ class LocalCluster:
             for node_id, port in enumerate(ports, start=first_node_id)
         }
         self._quorum_settings = quorum_settings(tuple(self.nodes.values()), generator)
+        self._preloaded: PreloadedNodes | None = None
 
     @classmethod
     def attach(cls, folder: Path) -> Self | None:
@@ -105,6 +107,7 @@ class LocalCluster:
         cluster._rewire = lambda _node, told: told
         cluster._hosts = {}
         cluster._quorum_settings = {}
+        cluster._preloaded = None
         cluster.nodes = {node.id: node for node in nodes}
         return cluster
 
@@ -130,20 +133,22 @@ class LocalCluster:
         Raises NodeFailedError, PortInUseError or ClusterError, with nothing left running, and nothing on the disk that
         was not there before.
         """
-        for node in self.nodes.values():
-            check_free(node.port)
+        self._preload()
         made = NewFiles(self.folder)
         try:
+            for node in self.nodes.values():
+                check_free(node.port)
             self.folder.mkdir(parents=True, exist_ok=True)
             for node in self.nodes.values():
                 quorum = self._quorum_settings.get(node.id, {})
                 node.write_properties(self._rewire(node, {**self._settings, **self._settings_of(node), **quorum}))
-                node.start()
+                self._start(node)
                 self._record()
             self.wait_ready(timeout_s=timeout_s)
         except BaseException as error:
             for node in self.nodes.values():
                 node.kill()
+            self._end_preloaded()
             made.remove()
             if isinstance(error, OSError):
                 raise ClusterError(f"{error.filename or self.folder} cannot be used: {error.strerror}") from error
@@ -169,6 +174,7 @@ class LocalCluster:
             except NodeFailedError as failure:
                 failures.append(failure)
         self._record()
+        self._end_preloaded()
         if failures:
             raise failures[0]
 
@@ -178,6 +184,7 @@ class LocalCluster:
             node.is_down = False
             node.kill()
         self._record()
+        self._end_preloaded()
 
     def start_node(self, node_id: int, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Starts one node that was stopped or killed, on the port it had, and waits until it serves clients."""
@@ -189,7 +196,7 @@ class LocalCluster:
         node = self.nodes[node_id]
         if not node.is_running:
             check_free(node.port)
-        node.start()
+        self._start(node)
         self._record()
 
     def missing_voters(self) -> tuple[int, ...]:
@@ -222,7 +229,7 @@ class LocalCluster:
         joining = joining_settings(self._quorum_settings[first.id])
         node.write_properties(self._rewire(node, {**self._settings, **self._settings_of(node), **joining}))
         self.nodes[node_id] = node
-        node.start()
+        self._start(node)
         self._record()
         up = tuple(one for one in self.nodes.values() if not one.is_down and not one.is_paused)
         wait_ready(up, timeout_s=timeout_s)
@@ -303,6 +310,28 @@ class LocalCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+    def _preload(self) -> None:
+        """Several nodes load their code once."""
+        if len(self.nodes) > 1 and self._preloaded is None:
+            first = next(iter(self.nodes.values()))
+            self._preloaded = PreloadedNodes(NODE, first.environment, ends_with_parent=first.ends_with_parent)
+
+    def _start(self, node: LocalNode) -> None:
+        """Raises NodeFailedError."""
+        preloaded = self._preloaded
+        if node.command == START_COMMAND and (node.start_by is None or isinstance(node.start_by, PreloadedStart)):
+            node.start_by = (
+                PreloadedStart(preloaded=preloaded, ends_with_this=node.ends_with_parent)
+                if preloaded is not None and preloaded.is_running and preloaded.environment == node.environment
+                else None
+            )
+        node.start()
+
+    def _end_preloaded(self) -> None:
+        preloaded, self._preloaded = self._preloaded, None
+        if preloaded is not None:
+            preloaded.end()
 
     def _record(self) -> None:
         write_record(

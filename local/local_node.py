@@ -3,10 +3,10 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from .child_processes import start_child
 from .errors import NodeFailedError
@@ -23,6 +23,16 @@ _KILL_TIMEOUT_S: Final = 30.0
 _SENTENCE_OF_NODE: Final = "penstock: "
 _VARIABLE_PREFIX: Final = "PENSTOCK_"
 START_COMMAND: Final = (sys.executable, "-P", "-m", "penstock", "start")
+
+
+class NodeStart(Protocol):
+    """Another way to start a node than a command."""
+
+    def start(self, node: "LocalNode", /) -> int:
+        """Returns the process id. Raises NodeFailedError."""
+
+    def exit_status(self, pid: int, /) -> int | None:
+        """As `LocalNode.exit_status`, of a process that is gone."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,12 +52,14 @@ class LocalNode:
     is_down: bool = False
     # What is run, with the path of the properties behind it. Apache Kafka as a measure is a node like any other.
     command: tuple[str, ...] = START_COMMAND
-    # Starts the process in place of the command and returns its id; such a process is reaped elsewhere.
-    launch: Callable[["LocalNode"], int] | None = None
+    # In place of the command; such a process is reaped elsewhere.
+    start_by: "NodeStart | None" = None
     # The process ends when this program does, by SIGKILL too.
     ends_with_parent: bool = False
     # Set only in the program that started the process: the one that can, and must, reap it.
     _child: subprocess.Popen[bytes] | None = None
+    # Of a process that was started by `start_by` and has ended: it is asked for once.
+    _status: tuple[ProcessId | None, int | None] = (None, None)
     # The process that this program told to end while it ran.
     _told_to_end: ProcessId | None = None
 
@@ -86,7 +98,13 @@ class LocalNode:
     @property
     def exit_status(self) -> int | None:
         """How the process ended; negative: by that signal. None while it runs, or when another program started it."""
-        return None if self._child is None else self._child.poll()
+        if self._child is not None:
+            return self._child.poll()
+        if self.process is not None and self._status[0] != self.process and self.start_by is not None:
+            if self.is_running:
+                return None
+            self._status = (self.process, self.start_by.exit_status(self.process.pid))
+        return self._status[1]
 
     @property
     def has_ended_by_itself(self) -> bool:
@@ -120,10 +138,11 @@ class LocalNode:
         """Starts the process and returns at once. Raises NodeFailedError when it runs already or cannot be started."""
         if self.is_running:
             raise NodeFailedError(f"node {self.id} is running already")
-        if self.launch is not None:
+        if self.start_by is not None:
             self._child = None
             self.is_down = False
-            self.process = identify(self.launch(self))
+            pid = self.start_by.start(self)
+            self.process = identify(pid)
             if self.process is None:
                 raise self.failure("ended at once")
             return

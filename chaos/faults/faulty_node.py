@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from ...broker.configuration.properties import load_properties, merge_properties
-from ...broker.node import main
+from ...broker.node import main, preloaded
 from ...protocol.errors import ConfigError
 from ...storage.disk.files import DiskFiles
 from .faulty_files import FaultyFiles
@@ -17,6 +17,12 @@ from .faulty_requests import FaultyRequests
 from .node_faults import OrderReader, requests_path, synced_path
 from .request_log import RequestLog
 from .synced_ends import SyncedEnds
+
+
+def load() -> None:
+    """For `local/forking_process.py`. What nodes load after their start is there, too: tests ask for all of it."""
+    preloaded.load()
+    preloaded.load_handlers()
 
 
 def run(orders_path: str, properties_path: str) -> int:

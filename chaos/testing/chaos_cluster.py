@@ -22,7 +22,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from ...client.admin import Admin, AdminError
-from ..faults.preloaded_nodes import PreloadedNodes, preload
+from ...local.preloaded_nodes import PreloadedNodes
+from ..faults.preloaded_nodes import preload
 from ..links.link import CutMode
 from .breakable_nodes import WAIT_S, BreakableNodes
 from .broker_properties import DEFAULTS, text_of

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...client.cached_programs import TOXIPROXY, find_program
-from ..faults.preloaded_nodes import PreloadedNodes
+from ...local.preloaded_nodes import PreloadedNodes
 from .plain_nodes import PlainNodes
 
 if TYPE_CHECKING:

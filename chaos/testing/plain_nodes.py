@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from ...local.cluster import LocalCluster
-from ...local.local_node import LocalNode
+from ...local.local_node import LocalNode, NodeStart
+from ...local.preloaded_nodes import PreloadedNodes, PreloadedStart
 from ..faults.node_faults import NodeFaults
-from ..faults.preloaded_nodes import PreloadedNodes
 
 
 class PlainNodes:
@@ -27,7 +27,7 @@ class PlainNodes:
         self.cluster = LocalCluster(folder, node_count=node_count, properties=properties)
         self._faults = {node.id: NodeFaults(node, seed=seed) for node in self.cluster.nodes.values()}
         for node in self.cluster.nodes.values():
-            node.launch = launcher(preloaded, self._faults[node.id])
+            node.start_by = start_with_orders(preloaded, self._faults[node.id])
 
     @property
     def nodes(self) -> Mapping[int, LocalNode]:
@@ -73,6 +73,10 @@ class PlainNodes:
         self.cluster.resume_node(node_id)
 
 
-def launcher(preloaded: PreloadedNodes, faults: NodeFaults) -> Callable[[LocalNode], int]:
-    """What starts a node that obeys these orders."""
-    return lambda node: preloaded.start(faults.orders_path, node.properties, node.log)
+def start_with_orders(preloaded: PreloadedNodes, faults: NodeFaults) -> NodeStart:
+    """What starts a node that obeys these orders, and ends with this program."""
+    return PreloadedStart(
+        preloaded=preloaded,
+        arguments_of=lambda node: (str(faults.orders_path), str(node.properties)),
+        ends_with_this=True,
+    )

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...local.local_node import LocalNode
-from ..faults.preloaded_nodes import PreloadedNodes
+from ...local.preloaded_nodes import PreloadedNodes
 from ..links.proxied_cluster import ProxiedCluster
-from .plain_nodes import launcher
+from .plain_nodes import start_with_orders
 
 
 class ProxiedNodes(ProxiedCluster):
@@ -45,5 +45,5 @@ class ProxiedNodes(ProxiedCluster):
 
     def _rewire(self, node: LocalNode, told: Mapping[str, str]) -> Mapping[str, str]:
         rewired = super()._rewire(node, told)
-        node.launch = launcher(self._preloaded, self.node_faults(node.id))
+        node.start_by = start_with_orders(self._preloaded, self.node_faults(node.id))
         return rewired

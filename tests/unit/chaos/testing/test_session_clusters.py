@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.chaos.faults.preloaded_nodes import PreloadedNodes, preload
+from penstock.chaos.faults.preloaded_nodes import preload
 from penstock.chaos.testing import chaos_cluster
 from penstock.chaos.testing.chaos_cluster import ChaosCluster
 from penstock.chaos.testing.session_clusters import SessionClusters
 from penstock.local.errors import ClusterError
+from penstock.local.preloaded_nodes import PreloadedNodes
 
 
 def is_there(pid: int) -> bool:

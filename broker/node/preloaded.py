@@ -1,0 +1,54 @@
+"""A node in a process that has loaded its code before: `local/forking_process.py` forks from such a process.
+
+Most of what a node does before it serves is to load its code. Nodes that are started together load it once.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Final
+
+_HANDLERS: Final = "penstock.broker.node.handlers"
+# What a node loads while it starts, and not before: nodes that do without it would only be larger.
+_LATER: Final = (
+    "encodings.idna",
+    "penstock.broker.cluster.peers",
+    "penstock.broker.groups.group_shard",
+    "penstock.broker.node.controller_listener",
+    "penstock.broker.node.controller_registration",
+    "penstock.broker.node.heartbeat_connections",
+    "penstock.broker.node.main",
+    "penstock.broker.node.observer_link",
+    "penstock.broker.node.start_command",
+    "penstock.broker.node.voter_link",
+    "penstock.broker.replication.fetcher_link",
+    "penstock.broker.replication.replica_fetcher",
+    "penstock.quorum.controller.broker_probes",
+    "penstock.quorum.links.stream_links",
+    "penstock.quorum.metadata.event_derivation",
+    "penstock.quorum.metadata.event_ring",
+    "uvloop",
+)
+
+
+def load() -> None:
+    """What nodes of a cluster need until they serve, and no thread."""
+    for module in _LATER:
+        with suppress(ImportError):
+            # Without uvloop a node takes asyncio's own loop.
+            import_module(module)
+
+
+def load_handlers() -> None:
+    """What nodes load after their start, too."""
+    for found in iter_modules(import_module(_HANDLERS).__path__):
+        import_module(f"{_HANDLERS}.{found.name}")
+
+
+def run(properties_path: str) -> int:
+    """`penstock start PROPERTIES`; returns the exit status."""
+    from .start_command import start
+
+    return int(start.main([properties_path], prog_name="penstock start", standalone_mode=False) or 0)

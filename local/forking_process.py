@@ -1,0 +1,104 @@
+"""`python -m penstock.local.forking_process MODULE`: a process that has loaded what nodes need, and forks them.
+
+MODULE has `load()`, which loads the code and begins no thread, and `run(*arguments)`, which is a node and returns its
+exit status. A node is a process as any other, in a session of its own, and shows its own command line.
+
+Each line of standard input is an order, as JSON, and has one line of standard output as its answer:
+
+    {"start": [ARGUMENT, …], "log": PATH, "ends_with_this": BOOL, "title": [ARGUMENT, …]}    the process id
+    {"status": PID}                                                                 its exit status, null while it runs
+
+At the end of the input the process ends; nodes that do not end with it go on.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
+from typing import Final
+
+from .child_processes import end_with_parent
+from .process_title import set_command_line
+
+ENTRY_POINT: Final = "penstock.local.forking_process"
+
+
+class _Children:
+    """Their ends are kept until they are asked for."""
+
+    def __init__(self) -> None:
+        self._statuses: dict[int, int] = {}
+
+    def status(self, pid: int) -> int | None:
+        """Negative: ended by that signal."""
+        self.reap()
+        return self._statuses.get(pid)
+
+    def reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self._statuses[pid] = os.waitstatus_to_exitcode(status)
+
+
+def run(module_name: str) -> None:
+    # Where it is installed, a library of types loads it for the sake of its own users' tests: a third of a second.
+    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
+    module = import_module(module_name)
+    module.load()
+    own = os.getpid()
+    children = _Children()
+    # No collection touches, and so copies, what nodes share.
+    gc.collect()
+    gc.freeze()
+    for line in sys.stdin:
+        order = json.loads(line)
+        answer: int | None
+        if "status" in order:
+            answer = children.status(order["status"])
+        else:
+            children.reap()
+            answer = os.fork()
+            if answer == 0:
+                if order["ends_with_this"]:
+                    end_with_parent(own)
+                os._exit(_run_node(module, order["start"], order["log"], order["title"]))
+        sys.stdout.write(f"{json.dumps(answer)}\n")
+        sys.stdout.flush()
+
+
+def _run_node(module: ModuleType, arguments: Sequence[str], log: str, title: Sequence[str]) -> int:
+    """As a process that was started with these; returns the exit status."""
+    set_command_line(title)
+    os.setsid()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for source, target in ((nothing, 0), (output, 1), (output, 2)):
+        os.dup2(source, target)
+    os.close(nothing)
+    os.close(output)
+    try:
+        return int(module.run(*arguments))
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        return 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    # The terminal's Ctrl-C is for the program that looks after the nodes.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    run(sys.argv[1])
