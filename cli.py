@@ -6,24 +6,22 @@ import importlib
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import click
+from msgspec import Struct
 
 from . import __version__
 
 
-@dataclass(frozen=True, slots=True)
-class _Subcommand:
+class _Subcommand(Struct, frozen=True):
     module: str
     attribute: str
     # Said here as well as in the module, so that `penstock --help` loads none of them.
     help: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Subgroup:
+class _Subgroup(Struct, frozen=True):
     """Commands of several modules under one word."""
 
     help: str

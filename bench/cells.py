@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
+from msgspec import Struct
+
+from ..protocol.structs import replace
 from .clients.programs import PROGRAMS
 from .crowds import HTTP_CROWDS
 from .group_members import PROTOCOLS, Protocol
@@ -65,8 +67,7 @@ _QUICK_PART: Final = 4
 """A quick run does a fourth of each load."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class Cell(Struct, frozen=True, kw_only=True):
     """One load. `name` is a path from the general to the special."""
 
     name: str

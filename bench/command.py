@@ -8,11 +8,11 @@ import resource
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+from msgspec import to_builtins
 
 from ..client import clock
 from ..client.addresses import parse_addresses
@@ -117,7 +117,7 @@ def bench(
                 targets = stack.enter_context(_running(bootstrap, pids))
             results = _measure(targets, wanted, rounds, is_quick)
     if as_json:
-        print_json(asdict(results))
+        print_json(to_builtins(results))
     else:
         _print(results)
     if output is not None:

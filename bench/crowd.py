@@ -13,10 +13,11 @@ import statistics
 import struct
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from ..client import clock
 from ..local.cluster import LocalCluster
@@ -40,8 +41,7 @@ PROBE_PAUSE_S = 0.004
 SETTLE_S = 2.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Latencies:
+class Latencies(Struct, frozen=True, kw_only=True):
     """Milliseconds of a well-behaved client's requests, one at a time."""
 
     question_p50: float
@@ -50,8 +50,7 @@ class Latencies:
     produce_p99: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CrowdResult:
+class CrowdResult(Struct, frozen=True, kw_only=True):
     """One crowd beside the client."""
 
     name: str

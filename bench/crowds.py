@@ -7,9 +7,10 @@ import resource
 import socket
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
+
+from msgspec import Struct
 
 from ..protocol.apis import ApiKey
 
@@ -35,8 +36,7 @@ _ARRIVE_TOGETHER: Final = 40
 _RECEIVE_BUFFER_BYTES: Final = 4096
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Behaviour:
+class Behaviour(Struct, frozen=True, kw_only=True):
     """What each connection of a crowd does at first, and then once a second."""
 
     sends: bytes

@@ -10,9 +10,10 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from .. import __version__
 from ..local.apache_kafka.cluster import KafkaCluster
@@ -20,6 +21,7 @@ from ..local.apache_kafka.jars import SERVER_OPTIONS, KafkaJars
 from ..local.cluster import LocalCluster
 from ..local.errors import NodeFailedError
 from ..local.local_node import LocalNode, environment_without_properties
+from ..protocol.structs import replace
 from .metadata_images import add_partitions
 from .quorum_state import cluster_pids
 from .target import Cluster, Target
@@ -35,8 +37,7 @@ _HEAP_MIB: Final = 1024
 CLUSTER_NODES: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalBroker:
+class LocalBroker(Struct, frozen=True, kw_only=True):
     """A kind of broker that can be started here."""
 
     name: str

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
+
+class Measure(Struct, frozen=True, kw_only=True):
     """One value of a cell."""
 
     name: str
@@ -20,8 +20,7 @@ class Measure:
     """No ratio is made of what only tells who was the bottleneck."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Goal:
+class Goal(Struct, frozen=True, kw_only=True):
     """A bound for the ratio of medians, Penstock to Apache Kafka, or for Penstock's own median."""
 
     cells: str

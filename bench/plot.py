@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Final
+
+from msgspec import Struct
 
 from .measures import MEASURES, Measure, goals_of
 from .report import preamble, short
@@ -74,8 +75,7 @@ _HEADS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Mark:
+class _Mark(Struct, frozen=True, kw_only=True):
     """One value as it is drawn: factors above 1 are better."""
 
     factor: float

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from .measures import GOALS, MEASURES, Goal, goals_of
 from .results import Results, Spread
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Struct, frozen=True, kw_only=True):
     """One value of one cell, as text."""
 
     cell: str
@@ -54,8 +54,7 @@ def fields(results: Results, row: Row) -> tuple[str, ...]:
     return (*row.values, row.ratio, row.goal, row.holds) if len(results.targets) > 1 else row.values
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(Struct, frozen=True, kw_only=True):
     """How one goal fared over all cells that it is for."""
 
     title: str

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any, Final, Self
+
+from msgspec import Struct, to_builtins
 
 FORMAT: Final = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
+class Observation(Struct, frozen=True, kw_only=True):
     """One cell measured once."""
 
     cell: str
@@ -23,8 +23,7 @@ class Observation:
     """Why there are no values."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class Spread(Struct, frozen=True, kw_only=True):
     """The observations of one value over the rounds."""
 
     median: float
@@ -32,8 +31,7 @@ class Spread:
     most: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Results:
+class Results(Struct, frozen=True, kw_only=True):
     """Everything needed to judge a run and draw it again."""
 
     started: str
@@ -71,7 +69,7 @@ class Results:
 
     def to_json(self) -> str:
         """A text that `from_json` reads."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, indent=1, ensure_ascii=False) + "\n"
+        return json.dumps({"format": FORMAT, **to_builtins(self)}, indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Self:

@@ -11,16 +11,17 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import click
 from confluent_kafka.admin import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+from msgspec import Struct
 
 from ..local.local_node import HOST
 from ..local.ports import find_free
 from ..local.readiness import wait_ready
+from ..protocol.structs import replace
 from .target import START_TIMEOUT_S, Listener, Target, node_pids, read_properties
 from .topics import TIMEOUT_S, admin
 
@@ -39,8 +40,7 @@ _OPENSSL: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecuredNode:
+class SecuredNode(Struct, frozen=True, kw_only=True):
     """It serves clients."""
 
     target: Target

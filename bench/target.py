@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from ..local.local_node import LocalNode
 from ..local.readiness import wait_ready
 from ..protocol.properties_text import properties_of
+from ..protocol.structs import replace
 
 START_TIMEOUT_S: Final = 120.0
 NO_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -36,8 +38,7 @@ FreshCluster = Callable[[Mapping[str, str]], AbstractContextManager[Cluster]]
 """Three nodes with these properties beside their own, ready to be started; at the end they are killed and gone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
+class Listener(Struct, frozen=True, kw_only=True):
     """Another way into a cluster than its plain listener."""
 
     bootstrap: str
@@ -45,8 +46,7 @@ class Listener:
     """Properties that librdkafka needs for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(Struct, frozen=True, kw_only=True):
     """A cluster that runs."""
 
     name: str
@@ -70,7 +70,7 @@ class Target:
     """Three nodes of the same kind that run, for topics with three replicas; without it, these are not measured."""
     add_partitions: Callable[[Cluster, int], None] | None = None
     """Puts so many partitions into the metadata of a cluster that was stopped, without their logs."""
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = {}
     """What its nodes were started with, for the record."""
 
     @contextmanager

@@ -14,10 +14,11 @@ and Fetch v11 have no flexible fields, answers of a fixed shape, and are served 
 from __future__ import annotations
 
 import socket
+import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from struct import Struct
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from ..client import clock
 from ..protocol.records import Record, write_batch
@@ -28,13 +29,13 @@ FETCH_KEY, FETCH_VERSION = 1, 11
 INIT_PRODUCER_ID_KEY, INIT_PRODUCER_ID_VERSION = 22, 0
 
 _CLIENT_ID: Final = "penstock-bench"
-_INT = Struct(">i")
-_SHORT = Struct(">h")
-_PRODUCE_PARTITION = Struct(">ihqqqih")
-_FETCH_PARTITION = Struct(">ihqqqii")
-_OFFSET = Struct(">q")
-_PRODUCER_ID_ANSWER = Struct(">hqh")
-_BATCH_START = Struct(">qi")
+_INT = struct.Struct(">i")
+_SHORT = struct.Struct(">h")
+_PRODUCE_PARTITION = struct.Struct(">ihqqqih")
+_FETCH_PARTITION = struct.Struct(">ihqqqii")
+_OFFSET = struct.Struct(">q")
+_PRODUCER_ID_ANSWER = struct.Struct(">hqh")
+_BATCH_START = struct.Struct(">qi")
 _LAST_OFFSET_DELTA_AT: Final = 23
 _COORDINATOR_LOAD_IN_PROGRESS: Final = 14
 _RETRY_S: Final = 0.02
@@ -53,7 +54,7 @@ def text(value: str) -> bytes:
 
 def frame(key: int, version: int, body: bytes, client_id: str = _CLIENT_ID) -> bytes:
     """A request with its size in front. The correlation id is 0: answers come in order."""
-    rest = Struct(">hhi").pack(key, version, 0) + text(client_id) + body
+    rest = struct.Struct(">hhi").pack(key, version, 0) + text(client_id) + body
     return _INT.pack(len(rest)) + rest
 
 
@@ -85,7 +86,7 @@ def batch(values: Sequence[bytes], *, producer_id: ProducerId = NO_PRODUCER_ID, 
 
 def ask_producer_id(connection: Socket) -> ProducerId:
     """A new one, of no transaction; raises RequestRefusedError. A node that has none in stock is asked again."""
-    request = frame(INIT_PRODUCER_ID_KEY, INIT_PRODUCER_ID_VERSION, Struct(">hi").pack(-1, 0))
+    request = frame(INIT_PRODUCER_ID_KEY, INIT_PRODUCER_ID_VERSION, struct.Struct(">hi").pack(-1, 0))
     deadline_s = clock.monotonic_s() + ANSWER_TIMEOUT_S
     while True:
         connection.send(request)
@@ -97,8 +98,7 @@ def ask_producer_id(connection: Socket) -> ProducerId:
         clock.pause(_RETRY_S)
 
 
-@dataclass(frozen=True, slots=True)
-class ProduceFrame:
+class ProduceFrame(Struct, frozen=True):
     """One Produce request for one topic, and where its answer says how it went."""
 
     data: bytes
@@ -112,7 +112,7 @@ class ProduceFrame:
         """A request with a batch for each partition."""
         parts = [_INT.pack(partition) + _INT.pack(len(data)) + data for partition, data in batches.items()]
         body = (
-            Struct(">hhii").pack(-1, acks, int(ANSWER_TIMEOUT_S * 1000), 1)
+            struct.Struct(">hhii").pack(-1, acks, int(ANSWER_TIMEOUT_S * 1000), 1)
             + text(topic)
             + _INT.pack(len(parts))
             + b"".join(parts)
@@ -202,10 +202,11 @@ def fetch_frame(
 ) -> bytes:
     """A Fetch request from these offsets, without a session; the limits are those of Apache Kafka's consumer."""
     parts = [
-        Struct(">iiqqi").pack(partition, -1, offset, -1, partition_max_bytes) for partition, offset in positions.items()
+        struct.Struct(">iiqqi").pack(partition, -1, offset, -1, partition_max_bytes)
+        for partition, offset in positions.items()
     ]
     body = (
-        Struct(">iiiibiii").pack(-1, max_wait_ms, 1, max_bytes, 0, 0, -1, 1)
+        struct.Struct(">iiiibiii").pack(-1, max_wait_ms, 1, max_bytes, 0, 0, -1, 1)
         + text(topic)
         + _INT.pack(len(parts))
         + b"".join(parts)

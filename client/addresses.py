@@ -1,13 +1,13 @@
 """Bootstrap addresses: `host:port`, several with commas between."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 DEFAULT_PORT: Final = 9092
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     host: str
     port: int
 

@@ -2,10 +2,10 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TextIO
 
 import click
+from msgspec import to_builtins
 
 from .bootstrap import Bootstrap, bootstrap_options
 from .groups import EMPTY, Groups, GroupState, Lag, Place
@@ -28,7 +28,7 @@ def list_(bootstrap: Bootstrap, as_json: bool) -> None:
     """List all groups."""
     groups = Groups(bootstrap).list()
     if as_json:
-        print_json({"groups": [asdict(one) for one in groups]})
+        print_json({"groups": [to_builtins(one) for one in groups]})
     elif groups:
         print_table(("group", "type", "state"), ((one.name, one.type.lower(), one.state.lower()) for one in groups))
     else:
@@ -100,7 +100,7 @@ def _lag_as_json(parts: Sequence[Lag]) -> dict[str, object]:
 
 
 def _parts_as_json(parts: Sequence[Lag]) -> list[dict[str, object]]:
-    return [{**asdict(part), "lag": part.records} for part in parts]
+    return [{**to_builtins(part), "lag": part.records} for part in parts]
 
 
 @group.command("reset-offsets", epilog=f"A position is {SYNTAX}.")
@@ -189,7 +189,7 @@ def _check_empty(groups: Groups, name: str) -> None:
 
 def _report_resets(name: str, resets: list[Reset], *, is_done: bool, as_csv: bool, as_json: bool) -> None:
     if as_json:
-        print_json({"group": name, "executed": is_done, "offsets": [asdict(reset) for reset in resets]})
+        print_json({"group": name, "executed": is_done, "offsets": [to_builtins(reset) for reset in resets]})
     elif as_csv:
         for reset in resets:
             click.echo(f"{reset.topic},{reset.partition},{reset.offset}")
@@ -208,10 +208,10 @@ def _report_resets(name: str, resets: list[Reset], *, is_done: bool, as_csv: boo
 
 def _group_as_json(state: GroupState) -> dict[str, object]:
     return {
-        **asdict(state),
+        **to_builtins(state),
         "members": [
             {
-                **asdict(member),
+                **to_builtins(member),
                 "partitions": [{"topic": topic, "partition": partition} for topic, partition in member.partitions],
             }
             for member in state.members

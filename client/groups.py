@@ -1,12 +1,12 @@
 """Consumer groups as the terminal sees and changes them, through Kafka's admin protocol."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import click
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
+from msgspec import Struct
 
 from .bootstrap import Bootstrap
 from .client_log import SILENT_LOGGER
@@ -20,15 +20,13 @@ DEAD: Final = "DEAD"
 EMPTY: Final = "EMPTY"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupListing:
+class GroupListing(Struct, frozen=True, kw_only=True):
     name: str
     type: str
     state: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberState:
+class MemberState(Struct, frozen=True, kw_only=True):
     member_id: str
     # Of a static member.
     instance_id: str | None
@@ -37,8 +35,7 @@ class MemberState:
     partitions: tuple[Place, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupState:
+class GroupState(Struct, frozen=True, kw_only=True):
     name: str
     type: str
     state: str
@@ -48,8 +45,7 @@ class GroupState:
     members: tuple[MemberState, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lag:
+class Lag(Struct, frozen=True, kw_only=True):
     """How far a group has come in a partition. None: nothing was committed, or no member reads it."""
 
     topic: str

@@ -2,18 +2,17 @@
 
 import csv
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TextIO
 
 import click
+from msgspec import Struct
 
 from .groups import Groups, Place
 from .positions import AtOffset, Position
 from .reader import resolve_ranges
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reset:
+class Reset(Struct, frozen=True, kw_only=True):
     topic: str
     partition: int
     # None when nothing was committed.

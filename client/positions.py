@@ -1,10 +1,11 @@
 """Where in a partition to begin or end: an offset, a distance from the end, a time."""
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct
 
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _AGO = re.compile(r"-(\d+)(ms|s|m|h|d)")
@@ -23,20 +24,17 @@ class Edge(Enum):
     LATEST = "latest"
 
 
-@dataclass(frozen=True, slots=True)
-class AtOffset:
+class AtOffset(Struct, frozen=True):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class BeforeEnd:
+class BeforeEnd(Struct, frozen=True):
     """So many offsets before the end, or at the start when there are fewer."""
 
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class AtTime:
+class AtTime(Struct, frozen=True):
     """The first offset whose timestamp is this or later; else the end."""
 
     timestamp_ms: int

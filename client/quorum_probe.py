@@ -18,8 +18,9 @@ import contextlib
 import ssl
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ..protocol.no_quorum import find_no_quorum
 from .addresses import Address
@@ -41,8 +42,7 @@ _REQUEST: Final = struct.pack(">i", len(_BODY)) + _BODY
 _SIZE = struct.Struct(">i")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Probed:
+class Probed(Struct, frozen=True, kw_only=True):
     """What is wrong with all addresses; nothing when one of them answers well, or none answers in time."""
 
     # Why no connection could be made, by address.
@@ -65,8 +65,7 @@ def probe(
     return asyncio.run(ask_all(addresses, timeout_s, min(answer_s, timeout_s), tls, asks=asks))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Outcome:
+class _Outcome(Struct, frozen=True, kw_only=True):
     address: Address
     answers: bool = False
     refusal: OSError | None = None

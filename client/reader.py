@@ -1,7 +1,6 @@
 """Reads ranges of partitions, without a consumer group."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self
 
@@ -16,6 +15,7 @@ from confluent_kafka import (
     Message,
     TopicPartition,
 )
+from msgspec import Struct
 
 from . import clock
 from .bootstrap import Bootstrap
@@ -34,8 +34,7 @@ _TIMESTAMP_TYPES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionRange:
+class PartitionRange(Struct, frozen=True, kw_only=True):
     """Half-open; without an end, reading does not stop."""
 
     partition: int

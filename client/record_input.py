@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from msgspec import Struct
+
 from .positions import timestamp_ms_of
 
 Headers = tuple[tuple[str, bytes | None], ...]
@@ -15,8 +17,7 @@ _FIELDS: Final = frozenset({"key", "key_base64", "value", "value_base64", "heade
 _IGNORED: Final = frozenset({"topic", "offset", "timestamp_type"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordToSend:
+class RecordToSend(Struct, frozen=True, kw_only=True):
     key: bytes | None = None
     value: bytes | None = None
     headers: Headers = ()

@@ -4,15 +4,15 @@ import base64
 import json
 import string
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from .record_input import Headers
 from .units import format_timestamp
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReceivedRecord:
+class ReceivedRecord(Struct, frozen=True, kw_only=True):
     topic: str
     partition: int
     offset: int

@@ -2,10 +2,10 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 
 import click
 from confluent_kafka import KafkaError
+from msgspec import to_builtins
 
 from .assignments import parse_assignments
 from .bootstrap import Bootstrap, bootstrap_options
@@ -212,7 +212,7 @@ def delete(bootstrap: Bootstrap, names: tuple[str, ...], yes: bool, if_exists: b
 
 def _print_partitions(found: Sequence[tuple[str, PartitionState]], *, as_json: bool) -> None:
     if as_json:
-        print_json({"partitions": [{"topic": name, **asdict(partition)} for name, partition in found]})
+        print_json({"partitions": [{"topic": name, **to_builtins(partition)} for name, partition in found]})
     elif found:
         print_table(
             ("topic", "partition", "leader", "replicas", "isr"),
@@ -248,7 +248,7 @@ def _as_json(
         "configs": {config.name: config.value for config in configs},
         "partitions": [
             {
-                **asdict(partition),
+                **to_builtins(partition),
                 "start_offset": starts.get(partition.partition),
                 "end_offset": ends.get(partition.partition),
             }

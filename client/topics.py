@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any, Final
 
 import click
@@ -18,6 +17,7 @@ from confluent_kafka.admin import (
     OffsetSpec,
     ResourceType,
 )
+from msgspec import Struct
 
 from . import clock
 from .bootstrap import Bootstrap
@@ -33,8 +33,7 @@ _LEADER_IS_CHANGING: Final = frozenset(
 _RETRY_S: Final = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionState:
+class PartitionState(Struct, frozen=True, kw_only=True):
     partition: int
     # None while the partition has no leader.
     leader: int | None
@@ -42,8 +41,7 @@ class PartitionState:
     isr: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicState:
+class TopicState(Struct, frozen=True, kw_only=True):
     name: str
     # Kafka's text form; None where only an overview was asked for.
     topic_id: str | None = None
@@ -58,8 +56,7 @@ class TopicState:
         return max((len(partition.replicas) for partition in self.partitions), default=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicConfig:
+class TopicConfig(Struct, frozen=True, kw_only=True):
     name: str
     value: str | None
     # Kafka's ConfigSource, DYNAMIC_TOPIC_CONFIG for what was set on the topic itself.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
 from typing import TypeVar
 
 import click
+from msgspec import to_builtins
 
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError, error_info
 from .bootstrap import Bootstrap, bootstrap_options
@@ -50,7 +50,7 @@ def list_(
         ),
     )
     if as_json:
-        print_json({"transactions": [asdict(one) for one in found]})
+        print_json({"transactions": [to_builtins(one) for one in found]})
     elif found:
         print_table(
             ("transactional id", "coordinator", "producer id", "state"),
@@ -76,7 +76,7 @@ def describe(bootstrap: Bootstrap, names: tuple[str, ...], as_json: bool) -> Non
             {
                 "transactions": [
                     {
-                        **asdict(one),
+                        **to_builtins(one),
                         "partitions": [{"topic": topic, "partition": partition} for topic, partition in one.partitions],
                     }
                     for one in found
@@ -134,7 +134,7 @@ def abort(bootstrap: Bootstrap, topic: str, partition: int, start_offset: int, a
 
     aborted = _ask(bootstrap, ask)
     if as_json:
-        print_json({"aborted": asdict(aborted)})
+        print_json({"aborted": to_builtins(aborted)})
     else:
         say(f"Aborted the transaction of producer {aborted.producer_id} in {topic}-{partition}.")
 
@@ -175,7 +175,7 @@ def find_hanging(
 
     hanging = _ask(bootstrap, ask)
     if as_json:
-        print_json({"hanging": [asdict(one) for one in hanging]})
+        print_json({"hanging": [to_builtins(one) for one in hanging]})
     elif hanging:
         print_table(
             ("topic", "partition", "producer id", "epoch", "coordinator epoch", "start offset", "silent (ms)"),

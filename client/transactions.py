@@ -16,6 +16,7 @@ from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopi
 from kio.schema.types import ProducerId, TopicName, TransactionalId
 from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from kio.static.primitive import i8, i16, i32, i64
+from msgspec import Struct
 
 from ..protocol.errors import CorruptData, ErrorCode, KafkaError
 from .bootstrap import Bootstrap
@@ -27,16 +28,14 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ENDING: Final = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionListing:
+class TransactionListing(Struct, frozen=True, kw_only=True):
     transactional_id: str
     coordinator: int
     producer_id: int
     state: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionDescription:
+class TransactionDescription(Struct, frozen=True, kw_only=True):
     transactional_id: str
     coordinator: int
     producer_id: int
@@ -48,8 +47,7 @@ class TransactionDescription:
     partitions: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenTransaction:
+class OpenTransaction(Struct, frozen=True, kw_only=True):
     """One that a partition knows of."""
 
     topic: str

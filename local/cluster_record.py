@@ -3,9 +3,11 @@
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from .errors import UnreadableRecordError
 
@@ -13,8 +15,7 @@ FILE_NAME: Final = "cluster.json"
 _FORMAT: Final = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRecord:
+class NodeRecord(Struct, frozen=True, kw_only=True):
     id: int
     port: int
     pid: int | None
@@ -24,7 +25,7 @@ class NodeRecord:
     # Stopped or killed by a command for this node: the program that looks after the cluster goes on without it.
     is_down: bool = False
     # The PENSTOCK_… variables that the node was started with: they are properties too.
-    variables: Mapping[str, str] = field(default_factory=dict)
+    variables: Mapping[str, str] = {}
 
 
 def write_record(folder: Path, nodes: tuple[NodeRecord, ...]) -> None:

@@ -6,9 +6,10 @@ A process that crashes between two faults, or that another program kills, says n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from threading import Lock
 from typing import Final
+
+from msgspec import Struct
 
 from ..client import clock
 from .background_work import BackgroundWork
@@ -18,8 +19,7 @@ from .processes import ProcessId
 _INTERVAL_S: Final = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeEnd:
+class NodeEnd(Struct, frozen=True, kw_only=True):
     """`time_ns` is when it was seen, by the monotonic clock."""
 
     node_id: int

@@ -6,10 +6,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from .child_processes import start_child
 from .errors import NodeFailedError
@@ -98,8 +99,7 @@ class PreloadedNodes:
         return answer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreloadedStart:
+class PreloadedStart(Struct, frozen=True, kw_only=True):
     """The `NodeStart` of nodes of one kind."""
 
     preloaded: PreloadedNodes

@@ -4,16 +4,16 @@ import os
 import select
 import signal
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from ..client import clock
 
 _PROC = Path("/proc")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessId:
+class ProcessId(Struct, frozen=True, kw_only=True):
     """A pid, and what only the process that has it now can show for it."""
 
     pid: int

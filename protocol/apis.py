@@ -5,9 +5,10 @@ left out, as Kafka leaves them out until `unstable.api.versions.enable`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
+
+from msgspec import Struct
 
 
 class ApiKey(IntEnum):
@@ -104,8 +105,7 @@ class ApiKey(IntEnum):
     DELETE_SHARE_GROUP_OFFSETS = 92
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Api:
+class Api(Struct, frozen=True, kw_only=True):
     """One API. `min_version` to `max_version` (both inside) can be served; `kips` names what brought a version."""
 
     key: ApiKey

@@ -6,17 +6,17 @@ hostile bytes end the process), refuses tagged fields that it does not know (KIP
 
 import dataclasses
 import types
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING
 from datetime import timedelta
 from functools import cache
 from typing import Any, Union, get_args, get_origin
 
 from kio.schema.errors import ErrorCode as KioErrorCode
 from kio.static.protocol import Entity
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FieldSchema:
+class FieldSchema(Struct, frozen=True, kw_only=True):
     """One field: `kafka_type` of a primitive or `entity` of a struct, of the items when `is_array`.
 
     `neutral` is Kafka's default: the value where a version does not have the field.

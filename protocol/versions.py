@@ -5,11 +5,11 @@ default; a field that only older versions have is listed here: translated, or gi
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from kio.schema.errors import ErrorCode as KioErrorCode
 from kio.static.protocol import Entity
+from msgspec import Struct
 
 from .apis import APIS, ApiKey
 from .errors import error_info
@@ -35,8 +35,7 @@ def class_version(api_key: int, version: int) -> int:
     return former if version <= former else APIS[api_key].max_version
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Translation:
+class Translation(Struct, frozen=True, kw_only=True):
     """How classes up to `last_version` become a newer class and back.
 
     `upgrade` changes the values by name into what the newer class (its second argument) takes. `downgrade` has a getter
@@ -45,7 +44,7 @@ class Translation:
 
     last_version: int
     upgrade: Callable[[_Values, type[Entity]], None] | None = None
-    downgrade: Mapping[str, _Getter] = field(default_factory=dict)
+    downgrade: Mapping[str, _Getter] = {}
 
 
 def upgrade_of(version_class: type[Entity], target_class: type[Entity]) -> Callable[[_Values], None] | None:

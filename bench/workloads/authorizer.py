@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
@@ -20,6 +19,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from msgspec import Struct
 
 from ..payloads import values
 from ..target import Target
@@ -57,8 +57,7 @@ def authorizer(target: Target, *, requests: int) -> Mapping[str, float | None]:
     return measures
 
 
-@dataclass(frozen=True, slots=True)
-class _Client:
+class _Client(Struct, frozen=True):
     target: Target
     topic: str
     connection: Socket

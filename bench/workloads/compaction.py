@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, Final
 
 import click
@@ -25,6 +24,7 @@ from ...client import clock
 from ...client.client_log import SILENT_LOGGER
 from ...client.connection import Connection, connect
 from ...local.local_node import HOST, LocalNode
+from ...protocol.structs import replace
 from ..payloads import POOL_SIZE, values
 from ..target import Cluster, Target, node_pids
 from ..topics import TIMEOUT_S, admin, leaders

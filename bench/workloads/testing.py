@@ -10,11 +10,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import NewTopic
+from msgspec import Struct
 
 from ...chaos.testing.broker_properties import DEFAULTS
 from ...chaos.testing.chaos_cluster import ChaosCluster
@@ -30,8 +30,7 @@ _MILLISECONDS: Final = 1000
 _SECONDS_A_MINUTE: Final = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Session:
+class _Session(Struct, frozen=True, kw_only=True):
     """What a test is given; `begin` and `end` surround it."""
 
     bootstrap: str

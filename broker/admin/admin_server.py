@@ -10,10 +10,10 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...protocol.errors import ConfigError
+from ...protocol.structs import replace
 from ..configuration.admin_listeners import ADMIN_LISTENERS, HTTPS, AdminListener
 
 if TYPE_CHECKING:

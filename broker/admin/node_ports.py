@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from ssl import SSLContext
 from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NodeId
@@ -40,8 +41,7 @@ async def no_silent_voters() -> Mapping[NodeId, str]:
     return {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningNode:
+class RunningNode(Struct, frozen=True, kw_only=True):
     """What there is only once the node has started. `peers` reaches brokers, this one too."""
 
     own: OwnRequests
@@ -51,8 +51,7 @@ class RunningNode:
     controller: ControllerChannel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodePorts:
+class NodePorts(Struct, frozen=True, kw_only=True):
     """A node, for the operations of its HTTP administration."""
 
     config: NodeConfig

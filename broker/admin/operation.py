@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.errors import ErrorCode, KafkaError
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 JSON: Final = "application/json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """One request of an operation, read and checked.
 
     `path` has the path's parameters: text, or a number where `PATH_PARAMETERS` says so. `query` and `body` are of the
@@ -31,7 +31,7 @@ class Call:
     path: Mapping[str, Any]
     query: Any = None
     body: Any = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     chunks: AsyncIterator[bytes] | None = None
 
     def may(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
@@ -44,39 +44,35 @@ class Call:
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
+class Stream(Struct, frozen=True, kw_only=True):
     """An answer that comes piece by piece, without a known end."""
 
     media_type: str
     chunks: AsyncIterator[bytes]
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class Content(Struct, frozen=True, kw_only=True):
     """An answer that is no JSON of a typed value: a page, the text of the metrics."""
 
     media_type: str
     body: bytes
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     status: int = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class Answered(Struct, frozen=True, kw_only=True):
     """A typed value with another status than the operation's usual one, or with headers."""
 
     value: Any
     status: int | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
 
 
 Run = Callable[[Call], Awaitable[object]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class Operation(Struct, frozen=True, kw_only=True):
     """`run` returns a value of `answer`, or None where that is None; or a Stream, Content or Answered.
 
     It raises KafkaError for what Kafka has an error for, `HttpError` for what HTTP has a status for. `query`, `body`
@@ -97,7 +93,7 @@ class Operation:
     is_body_optional: bool = False
     answer: Any = None
     status: int = 200
-    other_statuses: Mapping[int, Any] = field(default_factory=dict)
+    other_statuses: Mapping[int, Any] = {}
     """Of answers that are no problem; by status, the class."""
     media_type: str = JSON
     is_urgent: bool = False

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from struct import Struct
 from typing import Final
 
 from kio.schema.sasl_authenticate.v2.request import SaslAuthenticateRequest
@@ -25,6 +25,7 @@ from kio.schema.sasl_authenticate.v2.response import SaslAuthenticateResponse
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
 from kio.static.primitive import i64Timedelta
+from msgspec import Struct
 
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode
@@ -45,11 +46,10 @@ _VERSION_WITH_HEADERS: Final = 1
 """Of SaslHandshake: the tokens that follow come in SaslAuthenticate."""
 _SESSION_MS_MAX: Final = 10 * 365 * 86_400_000
 """Longer ones are as good as endless, and timers have a limit."""
-_SIZE = Struct(">i")
+_SIZE = struct.Struct(">i")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaslDependencies:
+class SaslDependencies(Struct, frozen=True, kw_only=True):
     """What the handlers are made of. `hello` returns this node's identity with a new nonce each time. Without secret
     and certificates no node can prove itself."""
 

@@ -12,8 +12,9 @@ import hashlib
 import logging
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ...protocol.errors import ConfigError
 from ...storage.disk.disk_calls import nameless_file
@@ -40,8 +41,7 @@ _TLS_1_3_SUITES: Final = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_S
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Loaded:
+class _Loaded(Struct, frozen=True, kw_only=True):
     config: TlsConfig
     digest: bytes
     """Of the files that it was made of."""

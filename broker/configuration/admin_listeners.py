@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec import Struct
+
 from ...protocol.errors import ConfigError
+from ...protocol.structs import replace
 
 ADMIN_LISTENERS: Final = "admin.listeners"
 ADMIN_ADVERTISED_LISTENERS: Final = "admin.advertised.listeners"
@@ -23,8 +25,7 @@ ADMIN_MECHANISMS: Final = "listener.name.admin.sasl.enabled.mechanisms"
 HTTPS: Final = "https"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdminListener:
+class AdminListener(Struct, frozen=True, kw_only=True):
     """`host` is empty for every interface; `port` 0 is one that the system chooses."""
 
     host: str

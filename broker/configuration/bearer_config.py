@@ -5,9 +5,10 @@ anyone, are taken only where the class of the callback handler, or an option of 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from ...protocol.errors import ConfigError
 from ...protocol.jaas import JaasEntry
@@ -44,8 +45,7 @@ UNSECURED_HANDLER: Final = f"{_PACKAGE}.internals.unsecured.OAuthBearerUnsecured
 _UNSECURED_OPTION: Final = "unsecuredValidator"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BearerConfig:
+class BearerConfig(Struct, frozen=True, kw_only=True):
     """How tokens are checked. Times of a token may be off by `skew_ms`."""
 
     # None: unsigned tokens.

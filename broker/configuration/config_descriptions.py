@@ -1,7 +1,8 @@
 """The DescribeConfigs answer for one resource: values, their sources and synonyms."""
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...quorum.configs.definition import ConfigDefinition, ConfigType, format_value
 from ...quorum.configs.effective import (
@@ -16,8 +17,7 @@ from .hidden_values import is_hidden
 from .topic_configs import ConfigResolver
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigDescription:
+class ConfigDescription(Struct, frozen=True, kw_only=True):
     """One key of a resource, as it is shown: the value of a sensitive key is None."""
 
     name: str

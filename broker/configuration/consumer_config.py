@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 UNIFORM: Final = "uniform"
 RANGE: Final = "range"
@@ -30,8 +31,7 @@ class MigrationPolicy(Enum):
         return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupConfig:
+class ConsumerGroupConfig(Struct, frozen=True, kw_only=True):
     """Each field is Apache Kafka's property of that name behind `group.consumer.`, dots for underscores, unless it says
     otherwise."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ...protocol.errors import ConfigError
 from .consumer_config import ASSIGNOR_NAMES, ConsumerGroupConfig, MigrationPolicy
@@ -21,8 +22,7 @@ _RELATIONS: Final[Mapping[str, Callable[[int, int], bool]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupConfig:
+class GroupConfig(Struct, frozen=True, kw_only=True):
     """Each field is Apache Kafka's property of that name, dots for underscores, unless it says otherwise."""
 
     group_min_session_timeout_ms: int

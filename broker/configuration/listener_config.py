@@ -3,7 +3,8 @@
 import ipaddress
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...protocol.errors import ConfigError
 from ...protocol.security_protocols import SecurityProtocol
@@ -13,8 +14,7 @@ _LISTENER = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListenerConfig:
+class ListenerConfig(Struct, frozen=True, kw_only=True):
     """One listener, to bind to or to advertise.
 
     `host` is empty when the property names none: bind to every interface; advertise the machine's own name. `port` 0 is

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct
+
 from ...protocol.errors import ConfigError
 
 _RULE: Final = (
@@ -26,8 +28,7 @@ _DIGITS: Final = frozenset("0123456789")
 _CASES: Final[dict[str, Callable[[str], str]]] = {"": str, "L": str.lower, "U": str.upper}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rule:
+class _Rule(Struct, frozen=True, kw_only=True):
     # A pattern of RE2, which has no types; None: every name, as it is.
     pattern: Any
     # Texts, and numbers of groups.

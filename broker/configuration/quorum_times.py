@@ -9,8 +9,9 @@ second: a broker that waits for a silent controller until its session is over is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from .property_values import PropertyValues
 
@@ -24,8 +25,7 @@ _SHORT_SESSION_WAIT_MS: Final = 1_000
 _SHORTEST_MS: Final = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuorumTimes:
+class QuorumTimes(Struct, frozen=True, kw_only=True):
     """In milliseconds."""
 
     fetch_timeout_ms: int

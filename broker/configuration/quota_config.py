@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 from ...quorum.configs.table import broker_configs
 from .listener_config import ListenerConfig
@@ -15,8 +16,7 @@ CONNECTION_RATE: Final = "max.connection.creation.rate"
 _OF_LISTENER: Final = "listener.name.{}." + CONNECTION_RATE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaConfig:
+class QuotaConfig(Struct, frozen=True, kw_only=True):
     """Each field is the Kafka property of that name, unless it says otherwise."""
 
     # Samples of a rate, and how long each is. Fewer or shorter ones make clients feel a quota sooner.

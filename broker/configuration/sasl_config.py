@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+from msgspec import Struct
+
 from ...protocol.errors import ConfigError
 from ...protocol.jaas import JaasEntry, parse_jaas
 from ...protocol.scram import BY_NAME
@@ -50,8 +52,7 @@ class MechanismConfig:
     bearer: BearerConfig | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaslConfig:
+class SaslConfig(Struct, frozen=True, kw_only=True):
     """One listener's."""
 
     listener_name: str

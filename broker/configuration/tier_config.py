@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ...protocol.errors import ConfigError
 from .penstock_keys import REMOTE_LOG_STORAGE_URL
@@ -14,8 +15,7 @@ METADATA_TOPIC_DEFAULTS: Final = {"num.partitions": 50, "replication.factor": 3,
 """Kafka's keys of its topic-based metadata manager, behind `rlmm.config.remote.log.metadata.topic.`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TierConfig:
+class TierConfig(Struct, frozen=True, kw_only=True):
     """Each field is the Kafka property of that name behind `remote.log.` or `remote.`, unless it says otherwise."""
 
     # remote.log.storage.system.enable

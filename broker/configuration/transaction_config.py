@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from .property_values import PropertyValues
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionConfig:
+class TransactionConfig(Struct, frozen=True, kw_only=True):
     """Each field is Apache Kafka's property of that name, dots for underscores, unless it says otherwise."""
 
     transaction_max_timeout_ms: int

@@ -8,8 +8,9 @@ everything else that an event brings about is an effect. Effects collected befor
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
+
+from msgspec import Struct
 
 ResponseT = TypeVar("ResponseT")
 
@@ -20,36 +21,28 @@ class Waiter(Generic[ResponseT]):
     __slots__ = ()
 
 
-class Effect:
-    """One of the classes below, or one that a kind of coordinator adds for a shell of its own.
+class Effect(Struct, frozen=True):
+    """One of the classes below, or one that a kind of coordinator adds for a shell of its own."""
 
-    Effects never change. They are not frozen, because that makes a dataclass three times as dear, and every heartbeat
-    makes one.
-    """
-
-    __slots__ = ()
     is_applied_when_unloaded: ClassVar[bool] = False
     """Whether it still matters when the coordinator was unloaded in the event, or before the effect's turn."""
 
 
-@dataclass(slots=True)
-class Reply(Effect, Generic[ResponseT]):
+class Reply(Effect, Generic[ResponseT], frozen=True):
     """The response leaves when all records are committed that the coordinator has appended by then."""
 
     waiter: Waiter[ResponseT]
     response: ResponseT
 
 
-@dataclass(slots=True)
-class ScheduleTimer(Effect):
+class ScheduleTimer(Effect, frozen=True):
     """After `delay_ms` the shard's `on_timer` receives `key`. Replaces the timer of an equal key."""
 
     key: Hashable
     delay_ms: int
 
 
-@dataclass(slots=True)
-class CancelTimer(Effect):
+class CancelTimer(Effect, frozen=True):
     """No effect for an unknown key."""
 
     key: Hashable

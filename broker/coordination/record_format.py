@@ -6,10 +6,11 @@ version that Kafka ever wrote, written is one. Tagged fields that are not known 
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from struct import Struct
 from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from ...protocol.errors import CorruptData
 from ...protocol.primitives import (
@@ -30,12 +31,11 @@ from ...protocol.primitives import (
 
 T = TypeVar("T")
 
-_VERSION: Final = Struct(">h")
+_VERSION: Final = struct.Struct(">h")
 LAST: Final = 1 << 15
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class Field(Struct, frozen=True, kw_only=True):
     """`type` is one of Kafka's primitives or the fields of a struct, whose NamedTuple `make` builds.
 
     Versions `since` to `until` have the field; in others it reads as `default`. A field with a `tag` is written when it

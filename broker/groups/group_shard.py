@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from kio.schema.join_group.v9.request import JoinGroupRequest
 from kio.schema.leave_group.v5.request import LeaveGroupRequest
 from kio.schema.sync_group.v5.request import SyncGroupRequest
+from msgspec import Struct
 
 from ...protocol.batches import NO_PRODUCER_ID
 from ...protocol.errors import CorruptData, ErrorCode
@@ -51,8 +51,7 @@ from .offset_store import CommittedOffset, OffsetStore
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetExpiration:
+class OffsetExpiration(Struct, frozen=True):
     """The timer of `offsets.retention.check.interval.ms`."""
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ...protocol.ids import NO_NODE, NodeId
 from ...quorum.controller.controller import Controller
@@ -25,8 +26,7 @@ ACTIVE: Final = 30
 STATES: Final = ("leader", "follower", "unattached", "observer")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerView:
+class ControllerView(Struct, frozen=True, kw_only=True):
     """What a controller has to tell."""
 
     controller: Controller

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Set
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
+
+from msgspec import Struct
 
 from ...protocol.apis import APIS, Api, ApiKey
 from ...protocol.errors import KafkaError
@@ -24,8 +25,7 @@ Load: TypeAlias = Callable[[], Register]
 """Loads the code of handlers, from any thread."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MessageHandler:
+class MessageHandler(Struct, frozen=True, kw_only=True):
     """Handles one API by values: the node decodes and encodes around it."""
 
     handle: Callable[[Message, RequestContext], Message | Awaitable[Message]]
@@ -36,16 +36,14 @@ class MessageHandler:
     """Whether the context has the version of the request."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplyingHandler:
+class ReplyingHandler(Struct, frozen=True, kw_only=True):
     """Handles one API by values, and answers when it can, without a task that waits."""
 
     begin: Callable[[Message, Request, Callable[[Message], None]], None]
     answer_error: Callable[[Message, KafkaError], Message]
 
 
-@dataclass(frozen=True, slots=True)
-class _Later:
+class _Later(Struct, frozen=True):
     api_keys: frozenset[int]
     load: Load
 

@@ -7,9 +7,10 @@ import logging
 import ssl
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from ...protocol.errors import ConfigError
 from ..configuration.listener_config import ListenerConfig
@@ -24,8 +25,7 @@ from .tls_transport import TlsHost, TlsTransport
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkStatistics:
+class NetworkStatistics(Struct, frozen=True, kw_only=True):
     """Counts since start, but for `connections` and `request_memory_bytes`, which are of now."""
 
     connections: int

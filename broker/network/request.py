@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from ...protocol.acls import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType, operation_bits
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
@@ -52,8 +54,7 @@ class FileSlice(Protocol):
 AnswerPart: TypeAlias = bytes | FileSlice
 
 
-@dataclass(frozen=True, slots=True)
-class CloseConnection:
+class CloseConnection(Struct, frozen=True):
     """In place of a response: when its turn comes, the connection is closed."""
 
     reason: str

@@ -6,8 +6,9 @@ The same function joins them for the product and for tests that put puppets at i
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ...protocol.ids import NodeId
 from ...quorum.metadata.image import MetadataImage
@@ -30,8 +31,7 @@ SESSION_ID_BITS: Final = 31
 """Fetch session ids are positive numbers of 32 bits; 0 means none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataPathConfig:
+class DataPathConfig(Struct, frozen=True, kw_only=True):
     """Kafka's properties of these names."""
 
     node_id: NodeId
@@ -42,8 +42,7 @@ class DataPathConfig:
     """`replica.selector.class` is RackAwareReplicaSelector."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataPath:
+class DataPath(Struct, frozen=True, kw_only=True):
     produces: Purgatory
     fetches: Purgatory
     deletes: Purgatory

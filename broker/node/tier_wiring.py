@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from kio.schema.create_topics.v7.request import CreateTopicsRequest
 from kio.static.primitive import i32Timedelta
+from msgspec import Struct
 
 from ...quorum.decisions.client_requests import CREATE_TOPICS
 from ...storage.tiers.object_tier import open_tier as open_object_tier
@@ -30,8 +30,7 @@ from ..tiers.timestamp_search import TimestampSearch
 from ..timing.runtime import Runtime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TierParts:
+class TierParts(Struct, frozen=True, kw_only=True):
     metadata: MetadataLog
     manager: RemoteLogManager
     reader: TierReader

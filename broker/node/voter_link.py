@@ -6,7 +6,6 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -15,6 +14,7 @@ from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
 from ...protocol.errors import ConfigError, KafkaError
 from ...protocol.ids import NodeId
+from ...protocol.structs import replace
 from ...quorum.controller.controller import Controller
 from ...quorum.controller.periodic_decisions import PeriodicDecisions
 from ...quorum.decisions.bootstrap import bootstrap_records

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
+
+from msgspec import Struct
 
 from ...quorum.links.rules.peer_proof import PeerHello
 from ...storage.compaction.compactor import ExecutorCompactor
@@ -73,8 +74,7 @@ if TYPE_CHECKING:
 MOVE_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerParts:
+class BrokerParts(Struct, frozen=True, kw_only=True):
     """In the order in which they are started."""
 
     lifecycle: BrokerLifecycle

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -12,6 +11,7 @@ from ...client.operating.admin_options import check_quorum, json_option, opener_
 from ...client.operating.draining import is_done, is_given_up, maintenance_sentence, wait_drained
 from ...client.terminal import print_json, say
 from ...protocol.errors import ConfigError
+from ...protocol.structs import replace
 
 if TYPE_CHECKING:
     from ...client.operating.admin_options import Opener

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from random import Random
 
 import click
@@ -11,6 +10,7 @@ from ...client import clock
 from ...client.operating.admin_options import json_option
 from ...client.terminal import print_json
 from ...protocol.errors import ConfigError, CorruptData
+from ...protocol.structs import replace
 from ...storage.disk.files import DiskFiles
 from ...storage.offline.closed_directory import OfflineError, closed_partition
 from ...storage.offline.partition_export import export_partition, export_source
@@ -42,7 +42,7 @@ def export(folder: str, archive: str, *, high_watermark: int | None, as_json: bo
     try:
         source = export_source(files, folder)
         if high_watermark is not None:
-            source = dataclasses.replace(source, high_watermark=high_watermark)
+            source = replace(source, high_watermark=high_watermark)
         manifest = export_partition(
             files, source, archive, created_ms=clock.now_ms(), is_compressed=not archive.endswith(".tar")
         )

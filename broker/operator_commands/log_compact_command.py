@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Final
 
 import click
+from msgspec import to_builtins
 
 from ...client import clock
 from ...client.operating.admin_options import json_option
@@ -74,7 +74,7 @@ def compact(
     except (OfflineError, CorruptData, ConfigError) as error:
         raise click.ClickException(str(error)) from error
     if as_json:
-        print_json({**dataclasses.asdict(result), "is_dry_run": dry_run})
+        print_json({**to_builtins(result), "is_dry_run": dry_run})
     else:
         click.echo(_sentence(result, is_dry_run=dry_run))
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ...protocol.ids import BrokerEpoch, NodeId
 from ..cluster.metadata_cache import MetadataCache
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicationConfig:
+class ReplicationConfig(Struct, frozen=True, kw_only=True):
     """Kafka's property `num.replica.fetchers`, and those of each fetcher.
 
     `listener_name` is that of the listeners by which brokers reach each other.

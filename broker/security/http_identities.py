@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Final
+
+from msgspec import Struct
 
 from ...protocol.scram import BY_NAME, ScramMechanism
 from ..configuration.admin_listeners import ADMIN
@@ -35,8 +36,7 @@ class Unauthenticated(Exception):  # noqa: N818 - it is an answer, not a fault
     """The message is for the client, and tells nothing of who exists."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HttpIdentity:
+class HttpIdentity(Struct, frozen=True, kw_only=True):
     """What a request has proved."""
 
     principal: str

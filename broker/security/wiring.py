@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ...storage.disk.files import Files
 from ..cluster.metadata_cache import MetadataCache
@@ -29,8 +30,7 @@ def authorizer_of(config: NodeConfig, metadata: MetadataCache, loop: asyncio.Abs
     return AclAuthorizer(config.authorizer, lambda: metadata.image, PeerLog(loop, logger))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identities:
+class Identities(Struct, frozen=True, kw_only=True):
     """What the clients of all listeners prove who they are by."""
 
     mechanisms: SaslMechanisms

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
+
+from msgspec import Struct
 
 from ...protocol.compression import decompress
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError, TooLarge
@@ -36,8 +37,7 @@ RESERVED_IDS: Final = frozenset({UUID(int=0), UUID(int=1)})
 """Kafka: `Uuid.RESERVED`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TelemetryStatistics:
+class TelemetryStatistics(Struct, frozen=True, kw_only=True):
     """Counts since start, but for `instances` and `series`, which are of now."""
 
     instances: int

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Final
@@ -17,6 +16,7 @@ from uuid import UUID
 
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.ids import LeaderEpoch, NodeId
+from ...protocol.structs import replace
 from ...storage.log.leader_epochs import encode_leader_epochs
 from ...storage.log.rules.file_names import TRANSACTION_INDEX
 from ...storage.log.segment import Segment

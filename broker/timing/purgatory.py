@@ -12,7 +12,8 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from .loop_timer_wheel import LoopTimerWheel
 
@@ -45,8 +46,7 @@ class DelayedOperation(ABC):
         """`try_complete` or `on_expiration` raised `error`, which is logged: answers with an error."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PurgatoryStatistics:
+class PurgatoryStatistics(Struct, frozen=True, kw_only=True):
     parked_count: int
     """Operations that wait now (Kafka: PurgatorySize)."""
     expired_count: int

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Runtime:
+
+class Runtime(Struct, frozen=True, kw_only=True):
     """In simulations all of it is virtual, and drawn from one seed."""
 
     loop: asyncio.AbstractEventLoop

@@ -10,20 +10,19 @@ ScheduleTimer      `on_timer`, with one of the keys below
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
+
+from msgspec import Struct
 
 from ..coordination.effects import Effect
 from .markers import MarkerOrder
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedRecords:
+class LoadedRecords(Struct, frozen=True):
     """All records that the shard was made of."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeRecord:
+class ChangeRecord(Struct, frozen=True):
     """One change of a transactional id: the record at `offset`."""
 
     transactional_id: str
@@ -33,48 +32,41 @@ class ChangeRecord:
 AwaitedRecords: TypeAlias = LoadedRecords | ChangeRecord
 
 
-@dataclass(slots=True)
-class AwaitCommit(Effect):
+class AwaitCommit(Effect, frozen=True):
     """`on_committed` receives `records` when they and all others are committed that the coordinator has appended by
     then; never if they never are."""
 
     records: AwaitedRecords
 
 
-@dataclass(slots=True)
-class WriteMarkers(Effect):
+class WriteMarkers(Effect, frozen=True):
     """Write markers into all partitions of the order, for as long as it takes, until it is cancelled or fenced."""
 
     order: MarkerOrder
 
 
-@dataclass(slots=True)
-class CancelMarkers(Effect):
+class CancelMarkers(Effect, frozen=True):
     """Send nothing more of the order, and report nothing more. No effect for an order that has ended."""
 
     is_applied_when_unloaded: ClassVar[bool] = True
     order: MarkerOrder
 
 
-@dataclass(slots=True)
-class RequestProducerId(Effect):
+class RequestProducerId(Effect, frozen=True):
     """`on_producer_id` receives the transactional id with a new producer id."""
 
     transactional_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class TimeoutCheck:
+class TimeoutCheck(Struct, frozen=True):
     """Timer: transactions that take too long are aborted."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExpirationCheck:
+class ExpirationCheck(Struct, frozen=True):
     """Timer: transactional ids that no producer uses are removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompletionRetry:
+class CompletionRetry(Struct, frozen=True):
     """Timer: the completion of a transaction is appended again."""
 
     transactional_id: str

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from .transaction import Transaction, TransactionPartition
 from .transaction_state import TransactionState
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MarkerOrder:
+class MarkerOrder(Struct, frozen=True, eq=False):
     """The markers of one decision of one coordinator: an order equals only itself, whatever another one has."""
 
     transaction: Transaction

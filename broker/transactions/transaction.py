@@ -7,11 +7,13 @@ version 2 by every end (KIP-890). When a producer id has no more epochs, another
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from ...protocol.batches import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.structs import replace
 from .transaction_state import PREVIOUS_STATES, TransactionState
 
 EPOCH_MAX: Final = (1 << 15) - 1
@@ -27,8 +29,7 @@ class TransactionPartition(NamedTuple):
     partition: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transaction:
+class Transaction(Struct, frozen=True, kw_only=True):
     """What is remembered of a transactional id."""
 
     id: str

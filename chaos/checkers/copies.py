@@ -7,9 +7,10 @@ once it has come to the end of its input.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 
 class Anomaly(Enum):
@@ -36,8 +37,7 @@ class Output(NamedTuple):
     transaction: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class Attempt(Struct, frozen=True, kw_only=True):
     """What the application said of a transaction before and after it asked to commit."""
 
     # None: it never asked to commit.
@@ -46,8 +46,7 @@ class Attempt:
     is_committed: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     anomaly: Anomaly
     evidence: str
 

@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
+from msgspec import Struct
+
 from .components import strong_components
 
 WW: Final = 1
@@ -41,8 +43,7 @@ Span = tuple[int, int]
 """From a position to another, both inside."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cycle:
+class Cycle(Struct, frozen=True):
     """`operations[i]` precedes `operations[i + 1]` by `kinds[i]`, and the last one the first."""
 
     operations: tuple[int, ...]

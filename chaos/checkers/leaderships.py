@@ -7,14 +7,14 @@ nothing at first (KIP-966), so it leads only after it was in sync again.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 NO_LEADER = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionState:
+class PartitionState(Struct, frozen=True, kw_only=True):
     """What the metadata say of one partition."""
 
     leader: int
@@ -29,8 +29,7 @@ class PartitionState:
         return eligible or self.last_known_elr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterState:
+class ClusterState(Struct, frozen=True, kw_only=True):
     """After one committed change. `processes` names by broker the one that is it; partitions go by any name."""
 
     offset: int

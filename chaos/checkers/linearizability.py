@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Final, Literal, NamedTuple
+
+from msgspec import Struct
 
 # Configurations that the search goes back to, before it gives up on one object, and one more for each operation: some
 # seconds.
@@ -51,8 +52,7 @@ class Step(NamedTuple):
     is_change: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Linearization:
+class Linearization(Struct, frozen=True, kw_only=True):
     outcome: Literal["linearizable", "non-linearizable", "unknown"]
     # Of a history that has none: the smallest prefix that has none ends with this event, the completion of an operation
     # that has no place.

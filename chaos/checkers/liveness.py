@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
+from msgspec import Struct
+
 from ..histories.operation import NEMESIS, History, Operation, Pair
 from .finding import Checked, Findings
 from .judge import CANARY
@@ -92,8 +94,7 @@ def check_liveness(history: History, *, bound_s: float = BOUND_S) -> Checked:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Struct, frozen=True):
     # When the last fault ended, 0 without any; None where one never did.
     healed_ns: int | None
     # Invocations whose clients have no later event.

@@ -9,23 +9,23 @@ code that does it (`docs/decisions/0022-a-move-between-directories-is-told-befor
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
+
+from msgspec import Struct
 
 FUTURE: Final = "-future"
 _DELETED: Final = "-delete"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlainDirectory:
+class PlainDirectory(Struct, frozen=True, kw_only=True):
     """A log directory as its files have it."""
 
     path: str
     directory_id: UUID | None
     """None where it was never formatted."""
     folders: tuple[str, ...]
-    replaced: Mapping[str, UUID] = field(default_factory=dict)
+    replaced: Mapping[str, UUID] = {}
     """By folder: the directory whose log it replaces, where a note says so."""
 
 

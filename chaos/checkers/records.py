@@ -7,9 +7,10 @@ That offsets have no hole holds for partitions without transactions and compacti
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 
 class Anomaly(Enum):
@@ -28,8 +29,7 @@ class Stored(NamedTuple):
     value: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class Sent(Struct, frozen=True, kw_only=True):
     """A record as its producer sent it."""
 
     producer: str
@@ -40,8 +40,7 @@ class Sent:
     offset: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     anomaly: Anomaly
     evidence: str
 

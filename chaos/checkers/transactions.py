@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from .records import Stored
 
 
@@ -42,8 +44,7 @@ class Place(NamedTuple):
     partition: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     anomaly: Anomaly
     evidence: str
 
@@ -71,8 +72,7 @@ class Transaction:
     is_commit_answered: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Poll:
+class Poll(Struct, frozen=True, kw_only=True):
     """What one poll gave of one partition. A reader begins anew with another name."""
 
     reader: str
@@ -82,8 +82,7 @@ class Poll:
     read_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceEnd:
+class PlaceEnd(Struct, frozen=True, kw_only=True):
     """A partition in the end: `committed` by a reader of committed records, `stored` by one of all."""
 
     committed: tuple[Stored, ...]

@@ -5,11 +5,11 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import click
+from msgspec import Struct
 
 from ...client import clock
 from ...client.addresses import parse_addresses
@@ -34,8 +34,7 @@ _FAVOURITE_PORT: Final = 9092
 _NODE_COUNT: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Outcome:
+class _Outcome(Struct, frozen=True, kw_only=True):
     source: Source
     streamed: Streamed
     read: ReadBack
@@ -264,8 +263,7 @@ def _as_json(outcome: _Outcome) -> dict[str, object]:
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Talk:
+class _Talk(Struct, frozen=True, kw_only=True):
     """Says how far it is, unless a program listens."""
 
     is_silent: bool

@@ -1,8 +1,9 @@
 """The demo's last act: the node that leads a partition is killed while records flow."""
 
 import asyncio
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ...client import clock
 from ...client.connection import connect
@@ -23,8 +24,7 @@ _DEADLINE_S: Final = 60.0
 _POLL_S: Final = 0.002
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaderLoss:
+class LeaderLoss(Struct, frozen=True, kw_only=True):
     """`gap_s` is the longest time without an acknowledgement that the producer saw, `usual_s` that before the fault;
     `leaderless_s` is how long the other nodes named no living leader."""
 

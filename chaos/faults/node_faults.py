@@ -8,13 +8,13 @@ What fired is appended to a second file, because a run whose fault never fired s
 import os
 import sys
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
 from ...client import clock
 from ...local.local_node import LocalNode
+from ...protocol.structs import replace
 from .orders import DiskFault, DiskOperation, Judge, Orders
 from .request_faults import RequestFault
 from .synced_ends import drop_unsynced

@@ -10,13 +10,16 @@
 """
 
 import json
-from dataclasses import asdict, dataclass, field, replace
 from errno import errorcode
 from fnmatch import fnmatchcase
 from random import Random
 from typing import Final, Literal, Self, TypeAlias, get_args
 
+import msgspec
+from msgspec import Struct
+
 from ...local.errors import ClusterError
+from ...protocol.structs import replace
 from .request_faults import RequestFault
 
 DiskOperation: TypeAlias = Literal["create", "read", "remove", "rename", "sync", "truncate", "write"]
@@ -27,8 +30,7 @@ NEED_ROOM: Final[tuple[DiskOperation, ...]] = ("create", "write")
 _NUMBERS: Final = {name: number for number, name in errorcode.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskFault:
+class DiskFault(Struct, frozen=True, kw_only=True):
     """Calls of `operation` on paths that match `path` (as a shell matches them, `*` over folders too) fail or wait."""
 
     operation: DiskOperation
@@ -54,21 +56,20 @@ class DiskFault:
         return None if self.error is None else _NUMBERS[self.error]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Orders:
+class Orders(Struct, frozen=True, kw_only=True):
     """All that is wrong with a node's disk, clock and requests at one time; nothing by default."""
 
     seed: int = 0
     number: int = 0
     # How far the node's wall clock is from that of the machine.
     clock_offset_ms: int = 0
-    disk: tuple[DiskFault, ...] = field(default=())
-    requests: tuple[RequestFault, ...] = field(default=())
+    disk: tuple[DiskFault, ...] = ()
+    requests: tuple[RequestFault, ...] = ()
     # Whether the node writes down what clients ask it (`request_log.py`).
     logs_requests: bool = False
 
     def encode(self) -> str:
-        return json.dumps(asdict(self))
+        return msgspec.json.encode(self).decode()
 
     @classmethod
     def decode(cls, text: str) -> Self:
@@ -84,8 +85,7 @@ class Orders:
             raise ClusterError(f"these are no orders for a node: {error}") from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(Struct, frozen=True, kw_only=True):
     """What becomes of one call: it waits, and then fails or is let through."""
 
     delay_ms: int = 0

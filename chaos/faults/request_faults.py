@@ -12,9 +12,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
+
+from msgspec import Struct
 
 from ...local.errors import ClusterError
 from ...protocol.apis import APIS
@@ -34,8 +35,7 @@ _ERRORS: Final = frozenset(code.name for code in ErrorCode if code is not ErrorC
 _TICKET: Final = "ticket-"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestFault:
+class RequestFault(Struct, frozen=True, kw_only=True):
     """Requests of `api` that name `topic` (by name, or by the id of it) are delayed, held or answered with `error`.
 
     A request that names several topics is hit as a whole. An incremental Fetch (KIP-227) names only the partitions
@@ -90,8 +90,7 @@ class RequestFault:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class Hit(Struct, frozen=True, kw_only=True):
     """One request that was hit, as the node wrote it. `time_ns` is of the clock that all processes share."""
 
     time_ns: int

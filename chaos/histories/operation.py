@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import msgspec
+from msgspec import Struct
 
 FORMAT: Final = "penstock-history/1"
 # The process of faults; those of clients are numbers.
@@ -49,8 +50,7 @@ class Header(msgspec.Struct, frozen=True, tag_field="type", tag="header"):
     subscribe: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """An invocation and what became of it; None where that was never told."""
 
     invocation: Operation
@@ -82,8 +82,7 @@ class _Waiting:
     is_over: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class History:
+class History(Struct, frozen=True):
     header: Header
     # In the order of their indices, which is that of their times.
     operations: Sequence[Operation]

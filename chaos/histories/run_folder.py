@@ -14,11 +14,11 @@ nodes/          the nodes' data, logs and properties
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from ...local.errors import ClusterError
 from ..faults.kinds import Breaker
@@ -102,8 +102,7 @@ class EndOfRun(msgspec.Struct, frozen=True, kw_only=True):
     ended: tuple[EndedNode, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RunFolder:
+class RunFolder(Struct, frozen=True):
     """Paths only; nothing need exist."""
 
     path: Path

@@ -15,8 +15,9 @@ PLAINTEXT is behind no proxy: it is for programs that look after the cluster, an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from ...local.local_node import HOST
 from .link import Link, all_links
@@ -25,8 +26,7 @@ DIRECT: Final = "PLAINTEXT"
 CONTROLLER: Final = "CONTROLLER"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class Route(Struct, frozen=True, kw_only=True):
     """One proxy: it listens on `port` and connects to `upstream_port`, both of the loopback."""
 
     link: Link
@@ -40,8 +40,7 @@ class Route:
         return f"{self.link.source}-to-{self.link.target}-{self.listener}"
 
 
-@dataclass(frozen=True, slots=True)
-class Routes:
+class Routes(Struct, frozen=True):
     """Of nodes with these ids, among them those that join later, and of these slots of clients."""
 
     node_ids: tuple[int, ...]

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from ..simulation.cluster.command import child_command, child_environment
 from .forms import BUGS, FORMS, SMALL_CLUSTER, STORIES, UNIT_TESTS, Form, caught_by
@@ -24,8 +25,7 @@ _STORY_PROGRAM: Final = _TESTS / "helpers" / "story_program.py"
 _NO_TESTS: Final = "the tests are not here"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caught:
+class Caught(Struct, frozen=True, kw_only=True):
     """What came of one bug. `by` says what was tried; `runs` counts the seeds from 0 on until it was found, or all."""
 
     mutant: str

@@ -1,11 +1,11 @@
 """Bugs of drains and of cluster events, each as one patch, applied around a run. No product module knows of them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
 from ...broker.cluster import event_stream
+from ...protocol.structs import replace
 from ...quorum.decisions import configs, partition_changes
 from .mutant import Mutant
 

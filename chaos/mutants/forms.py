@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from . import (
     damage_mutants,
@@ -28,8 +29,7 @@ _TRANSACTIONS: Final = "--members 0 --transactions --profile"
 _MEMBERS: Final = "--members 3 --no-transactions --profile"
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """`options` direct the runs; `breaks` is a regular expression of what the first run that finds the bug says."""
 
     options: str
@@ -37,8 +37,7 @@ class Form:
     engine: Literal["cluster", "quorum"] = "cluster"
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenStory:
+class BrokenStory(Struct, frozen=True):
     """A run of whole nodes in which step after step is directed (`tests/helpers/story_program.py` tells it by name)."""
 
     name: str

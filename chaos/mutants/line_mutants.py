@@ -1,7 +1,6 @@
 """Bugs of one line each, all over the node; a unit test catches each, and directed runs of the simulation find it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
@@ -21,6 +20,7 @@ from ...broker.replication.replica_fetcher import ReplicaFetcher
 from ...broker.replication.rules import divergence
 from ...broker.tiers import remote_log_manager
 from ...broker.transactions.transaction_shard import TransactionShard
+from ...protocol.structs import replace
 from ...quorum.controller.controller import Controller
 from ...quorum.decisions import brokers, node_requests
 from ...quorum.decisions.controller_request import ControllerRequest

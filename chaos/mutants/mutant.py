@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mutant:
+
+class Mutant(Struct, frozen=True, kw_only=True):
     """`make` takes the attribute that is there and returns what takes its place."""
 
     name: str

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
 from ...client import clock
 from ...local.errors import ClusterError
+from ...protocol.structs import replace
 from .act import IN_SYNC_S, NotTakenHoldError, Stage
 from .fault import DamageFault, Kill, NodeFault, Pause, Restart, Stop
 from .selectors import View, choose_nodes

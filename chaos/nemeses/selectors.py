@@ -7,20 +7,20 @@ that one end opens to another.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from random import Random
 from typing import Final
+
+from msgspec import Struct
 
 from ..links.link import Link, all_links
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class View(Struct, frozen=True, kw_only=True):
     """A cluster at one moment: who leads is by partition (`t-0`), of those under load that have a leader."""
 
     nodes: tuple[int, ...]
     controller: int | None = None
-    leaders: Mapping[str, int] = field(default_factory=dict)
+    leaders: Mapping[str, int] = {}
     slots: tuple[str, ...] = ()
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from .client_series import Dots, Series
 from .cluster_series import Run
@@ -24,8 +25,7 @@ def x(ns: int) -> int:
     return ns // UNIT_NS
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Struct, frozen=True):
     """From values to heights; a logarithmic one begins at `low`, a linear one at zero or `low`."""
 
     low: float
@@ -60,8 +60,7 @@ def _round_step(least: float) -> float:
     return max(1.0, next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least))
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """`style` is a class of the style sheet; `form` is `step`, `line` or `area`."""
 
     series: Series
@@ -70,8 +69,7 @@ class Line:
     unit: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(Struct, frozen=True):
     id: str
     title: str
     note: str
@@ -84,8 +82,7 @@ class Chart:
     summary: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     begin_ns: int
     end_ns: int
     style: str
@@ -95,15 +92,13 @@ class Bar:
     href: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(Struct, frozen=True):
     name: str
     bars: Sequence[Bar]
     is_quiet: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Lanes:
+class Lanes(Struct, frozen=True):
     id: str
     title: str
     note: str

@@ -9,8 +9,9 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from ..histories.operation import Pair
 
@@ -29,8 +30,7 @@ _CELLS_A_DECADE: Final = 14
 Outcome = Literal["ok", "fail", "info"]
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """`values[n]` holds from `times_ns[n]` to the next time; None where it is not known."""
 
     name: str
@@ -38,8 +38,7 @@ class Series:
     values: list[float | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Dots:
+class Dots(Struct, frozen=True):
     """`points` are (invoked at, latency), both in nanoseconds."""
 
     f: str
@@ -47,8 +46,7 @@ class Dots:
     points: list[tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class Busy:
+class Busy(Struct, frozen=True):
     """One process had operations of that outcome open from `begin_ns` to `end_ns`."""
 
     begin_ns: int

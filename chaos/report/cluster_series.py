@@ -6,8 +6,9 @@ A sample says what was so when it was taken; between two samples nothing is know
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from ..histories.cluster_sample import ClusterSample, PartitionSample
 from .client_series import BUCKETS_MAX, Series
@@ -17,8 +18,7 @@ UNKNOWN: Final = "?"
 _V = TypeVar("_V")
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """A value that stayed the same from `begin_ns` to `end_ns`."""
 
     begin_ns: int

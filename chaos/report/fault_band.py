@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from ..faults.kinds import full_name
 from ..histories.operation import History, Operation
@@ -16,8 +17,7 @@ PARTITION: Final = "partition"
 Proof = Literal["proved", "took hold", "without effect", "not healed", "no canary"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultBand:
+class FaultBand(Struct, frozen=True, kw_only=True):
     """A fault from `begin_ns` to `end_ns`; one that was never ended lasts as long as the run, and is not `is_ended`."""
 
     number: int
@@ -37,8 +37,7 @@ class FaultBand:
         return full_name(self.kind, selector if isinstance(selector, str) else "")
 
 
-@dataclass(frozen=True, slots=True)
-class _Canary:
+class _Canary(Struct, frozen=True):
     time_ns: int
     during: str | None
     works: bool

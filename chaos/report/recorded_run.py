@@ -6,11 +6,11 @@ judged yet has no verdict: the page says so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from ...local.errors import ClusterError
 from ..checkers.finding import Verdict
@@ -22,13 +22,12 @@ from ..histories.run_folder import RunFolder, RunRecord
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedRun:
+class RecordedRun(Struct, frozen=True, kw_only=True):
     """`name` is that of its folder."""
 
     name: str
     history: History
-    samples: list[ClusterSample] = field(default_factory=list)
+    samples: list[ClusterSample] = []
     verdict: Verdict | None = None
     record: RunRecord | None = None
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Final, Self
+
+from msgspec import Struct
 
 from ..checkers.finding import Finding, worst_first
 from ..histories.operation import Operation, Pair
@@ -15,8 +16,7 @@ from .recorded_run import RecordedRun
 LOSSES: Final = frozenset({"lost-write", "unseen", "lost-output"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunView:
+class RunView(Struct, frozen=True, kw_only=True):
     """`findings` come as the page counts them: those first that are not allowed. `by_index` has pairs under the
     indices of both of their events."""
 

@@ -6,8 +6,9 @@ What clients saw is exact. What lies in logs is known from samples: it took plac
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from ..checkers.finding import Finding
 from ..histories.cluster_sample import ClusterSample
@@ -18,8 +19,7 @@ from .fault_band import FaultBand
 _READERS_MAX: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """Took place after `after_ns`, at `by_ns` at the latest; both are the same where it is exact.
 
     `index` is the event of the history that says it; `tone` is `good`, `bad` or `plain`.
@@ -33,8 +33,7 @@ class Step:
     tone: str = "plain"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
+class Story(Struct, frozen=True, kw_only=True):
     key: str
     value: Any
     offset: int | None
@@ -45,8 +44,7 @@ class Story:
     is_good: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(Struct, frozen=True):
     pair: Pair
     offset: int
     time_ns: int

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from msgspec import Struct
+
+from ...protocol.structs import replace
 from ..checkers.finding import Checked, Checker, Findings
 from ..histories.operation import History
 from ..histories.run_folder import EndedNode, EndOfRun
@@ -27,8 +29,7 @@ _NOT_STARTED: Final = 2
 _STOPPING_NS: Final = 60_000_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Span:
+class _Span(Struct, frozen=True, kw_only=True):
     """Of a fault by which the nodes that it hits may end."""
 
     kind: str

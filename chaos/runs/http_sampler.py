@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
 
 from ...client.admin import AdminError, AsyncAdmin
 from ...protocol.rest.partitions import ReplicaStatusList
@@ -91,8 +92,7 @@ class HttpSampler(Sampler):
         return [answer for answer in answers if answer is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Answers:
+class _Answers(Struct, frozen=True):
     """Of one node, as far as it answered in time. `offsets` are overviews with what leaders told."""
 
     quorum: Quorum | None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ..faults.kinds import Breaker
 from ..histories.run_folder import RunRecord
@@ -32,8 +33,7 @@ broker found lost and repeated records (Redpanda 21.10.1: `pause,kill` and `kill
 _OF_LOGS: Final = frozenset({"slow-disk", "disk-error", "failed-read", "no-descriptors", "bit-flip", "truncation"})
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """One run of the matrix."""
 
     workload: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from ... import __version__
 from ...local.apache_kafka.cluster import KafkaCluster
@@ -32,8 +33,7 @@ _CLUSTERS: Final[Mapping[Breaker, type[LinkedCluster]]] = {"proxies": ProxiedClu
 _HEAP_MIB: Final = 512
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunCluster:
+class RunCluster(Struct, frozen=True, kw_only=True):
     """A cluster that serves clients. `bootstrap` is what a client connects to, by its number, and `command` what stands
     in front of its command; `looked_at` is where the run itself looks at the cluster, over links that nothing breaks.
     """

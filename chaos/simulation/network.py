@@ -8,9 +8,10 @@ of the same node: the quorum must not lose anything then either.
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 from uuid import UUID
+
+from msgspec import Struct
 
 from ...protocol.errors import CorruptData
 from ...protocol.ids import NodeId
@@ -24,8 +25,7 @@ _GONE_S = 0.02
 _CLOSING_S = 0.01
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetworkMode:
+class NetworkMode(Struct, frozen=True, kw_only=True):
     """What may happen to a message. Chances are per message; delays in seconds."""
 
     is_hostile: bool

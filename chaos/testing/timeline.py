@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
+
+from msgspec import Struct
 
 from ...client import clock
 from ...client.admin import Admin, AdminError
@@ -19,8 +20,7 @@ _LINES_MAX: Final = 200
 """Of one test; the last ones, because a test fails at its end."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Moment:
+class Moment(Struct, frozen=True, order=True):
     """`time_ns` is of the clock that all processes share; `source` is a node, or what acts on the cluster."""
 
     time_ns: int

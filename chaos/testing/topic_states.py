@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -19,6 +18,7 @@ from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopi
 from kio.schema.metadata.v13.response import MetadataResponse
 from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32, i32Timedelta
+from msgspec import Struct
 
 from ...client.connection import connect
 from ...local.errors import ClusterError
@@ -32,8 +32,7 @@ _ANSWER_S: Final = 2.0
 _CREATE_S: Final = 30.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionState:
+class PartitionState(Struct, frozen=True, kw_only=True):
     """As one node knows it. `leader` is None while the partition has no leader."""
 
     leader: int | None
@@ -46,8 +45,7 @@ class PartitionState:
         return self.leader is not None and set(self.isr) == set(self.replicas)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicState:
+class TopicState(Struct, frozen=True, kw_only=True):
     """`topic_id` has 32 hexadecimal digits; `partitions` are by index, none where the topic is not known."""
 
     topic_id: str | None

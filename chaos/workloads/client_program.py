@@ -16,12 +16,12 @@ import select
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any, Final, Literal, cast
 
 import click
+from msgspec import Struct
 
 from ...client import clock
 from ...client.options import Command, with_options
@@ -39,8 +39,7 @@ _PAUSE_S: Final = 0.2
 Word = Literal["stop", "drain", "abandon"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramOptions:
+class ProgramOptions(Struct, frozen=True, kw_only=True):
     bootstrap: str
     # What the names of its topics begin with; its keys are the partitions of this one.
     topic: str

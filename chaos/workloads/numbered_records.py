@@ -5,7 +5,6 @@ Values are `<producer> <number> <filling>`; nothing else may be written to the t
 """
 
 from collections import Counter
-from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -13,6 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Pro
 
 from ...client import clock
 from ...local.errors import ClusterError
+from ...protocol.structs import replace
 from ..checkers.records import Finding, Sent, Stored, judge
 
 # More than a client needs to have batches in flight at any moment, few enough that queues drain soon.

@@ -8,8 +8,9 @@ that keeps its producer, which its successor fences off.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
+
+from msgspec import Struct
 
 DELIVERY_TIMEOUT_MS: Final = 5_000
 REQUEST_TIMEOUT_MS: Final = 3_000
@@ -19,8 +20,7 @@ TRANSACTION_TIMEOUT_MS: Final = 10_000
 MAX_POLL_RECORDS: Final = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionOptions:
+class SessionOptions(Struct, frozen=True, kw_only=True):
     bootstrap: str
     client_id: str
     group: str | None = None

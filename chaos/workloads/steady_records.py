@@ -4,7 +4,6 @@ What a fault costs is the longest time without an acknowledgement; what it may n
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import cycle, pairwise
 from typing import Final
 
@@ -14,6 +13,7 @@ from ...client import clock
 from ...client.client_log import SILENT_LOGGER
 from ...local.background_work import BackgroundWork
 from ...local.errors import ClusterError
+from ...protocol.structs import replace
 from ..checkers.records import Finding, Sent, judge
 from .numbered_records import read_all
 

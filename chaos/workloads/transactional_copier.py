@@ -17,14 +17,15 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
 import click
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from msgspec import Struct
 
+from ...protocol.structs import replace
 from ..checkers.copies import Attempt, Output, Place
 from ..checkers.records import Stored
 
@@ -45,8 +46,7 @@ QUICK_RETRIES: Final[Mapping[str, str | int]] = {
 FAILED: Final = "failed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CopierOptions:
+class CopierOptions(Struct, frozen=True, kw_only=True):
     bootstrap: str
     source: str
     target: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
+from msgspec import Struct
 
 from ...client import clock
 from ...client.client_log import SILENT_LOGGER
@@ -18,16 +18,14 @@ _CREATE_TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadTopic:
+class WorkloadTopic(Struct, frozen=True, kw_only=True):
     # Behind the name that the run gives; empty for the first one.
     suffix: str = ""
     partitions: int = 4
-    configs: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientProgram:
+class ClientProgram(Struct, frozen=True, kw_only=True):
     """`count` processes of a program in this package: a module, or a class where the client is Java's."""
 
     module: str
@@ -38,8 +36,7 @@ class ClientProgram:
     stage: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class Workload(Struct, frozen=True, kw_only=True):
     name: str
     # For `penstock chaos list`.
     sentence: str

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from ...protocol.rest.health import Health
 from ...protocol.rest.nodes import Node, NodeList
@@ -30,8 +31,7 @@ _TRAFFIC = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
+class Traffic(Struct, frozen=True, kw_only=True):
     """Counters of a node since its start, at a time of this process."""
 
     bytes_in: float
@@ -40,8 +40,7 @@ class Traffic:
     at_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeLook:
+class NodeLook(Struct, frozen=True, kw_only=True):
     """What a node says of itself; `unreachable` is why it was not asked. `clock_ms`: its clock less the one here."""
 
     node_id: int
@@ -52,15 +51,14 @@ class NodeLook:
     version: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterLook:
+class ClusterLook(Struct, frozen=True, kw_only=True):
     """`min_insync_replicas` and `hanging` are known to the doctor only."""
 
     nodes: NodeList
     quorum: Quorum
     partitions: PartitionMap
     looks: Sequence[NodeLook]
-    min_insync_replicas: Mapping[str, int] = field(default_factory=dict)
+    min_insync_replicas: Mapping[str, int] = {}
     hanging: Sequence[OpenTransaction] = ()
 
 

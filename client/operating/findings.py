@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
+
+from msgspec import Struct
 
 from ...protocol.rest.nodes import Node, NodeDirectory
 from ...protocol.rest.partition_map import TopicMap
@@ -32,8 +33,7 @@ class Severity(IntEnum):
     ADVICE = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     """One thing that is wrong, as a sentence, and what to do."""
 
     kind: str

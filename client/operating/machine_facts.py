@@ -8,9 +8,10 @@ import platform
 import resource
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from ..cached_programs import TOXIPROXY, find_program
 
@@ -33,8 +34,7 @@ TOOLS: Final[Mapping[str, tuple[tuple[str, ...], str, str]]] = {
 """By name: programs one of which is enough, what it is for, and how to get it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MachineFacts:
+class MachineFacts(Struct, frozen=True, kw_only=True):
     """None is what this system does not say."""
 
     python_version: tuple[int, int, int]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from ...protocol.rest.nodes import Node
 from ..units import format_bytes, format_count, format_seconds
@@ -29,8 +29,7 @@ NODE_COLUMNS: Final = (
 QUORUM_COLUMNS: Final = ("node", "quorum", "log end offset", "lag", "last fetch")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
+class Rate(Struct, frozen=True, kw_only=True):
     """Of one node between two looks, a second."""
 
     bytes_in: float

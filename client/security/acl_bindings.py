@@ -6,8 +6,9 @@ Kafka: `AclCommand`, `AclBinding`, `AclBindingFilter`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ...protocol.acls import (
     CLUSTER_NAME,
@@ -24,8 +25,7 @@ _TRANSACTION: Final = (AclOperation.WRITE, AclOperation.DESCRIBE)
 _CONSUMER: Final = (AclOperation.READ, AclOperation.DESCRIBE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Resource:
+class Resource(Struct, frozen=True, kw_only=True, order=True):
     """A resource, or those whose names begin so."""
 
     type: ResourceType
@@ -33,8 +33,7 @@ class Resource:
     pattern_type: PatternType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True, order=True):
     """Who may do what, or may not. `principal` is such as User:alice."""
 
     principal: str
@@ -43,8 +42,7 @@ class Entry:
     permission: PermissionType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Binding:
+class Binding(Struct, frozen=True, kw_only=True, order=True):
     resource: Resource
     entry: Entry
 
@@ -61,8 +59,7 @@ class Binding:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subjects:
+class Subjects(Struct, frozen=True, kw_only=True):
     """Who is meant: principals, and the hosts from which they come; every host unless some are named."""
 
     allowed: tuple[str, ...] = ()
@@ -83,8 +80,7 @@ class Subjects:
         ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Roles:
+class Roles(Struct, frozen=True, kw_only=True):
     """What programs need in order to work: `--producer`, `--consumer` and `--idempotent`."""
 
     is_producer: bool = False

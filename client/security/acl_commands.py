@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import click
@@ -12,6 +11,7 @@ from kio.schema.create_acls.v3.request import AclCreation, CreateAclsRequest
 from kio.schema.delete_acls.v3.request import DeleteAclsFilter, DeleteAclsRequest
 from kio.schema.describe_acls.v3.request import DescribeAclsRequest
 from kio.static.primitive import i8
+from msgspec import Struct
 
 from ...protocol.acls import WILDCARD, AclOperation, PatternType, PermissionType, ResourceType
 from ...protocol.host_addresses import is_address
@@ -27,8 +27,7 @@ _COLUMNS: Final = ("resource", "name", "pattern", "principal", "host", "operatio
 _SPECIFIC: Final = ("literal", "prefixed")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class Filter(Struct, frozen=True, kw_only=True):
     """Which ACLs are meant; None and ANY: whatever it is."""
 
     resource: Resource | None = None

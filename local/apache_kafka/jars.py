@@ -8,8 +8,9 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from ...client.cached_programs import cache_folder
 
@@ -31,8 +32,7 @@ class JarsUnavailableError(Exception):
     """Apache Kafka cannot be had here; the message says what is missing and how to get it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaJars:
+class KafkaJars(Struct, frozen=True, kw_only=True):
     """An installed set of jars."""
 
     directory: Path

@@ -6,11 +6,11 @@ import hashlib
 import shutil
 import subprocess
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from ...client.cached_programs import cache_folder
+from ...protocol.structs import replace
 from ..errors import ClusterError
 from .jars import JarsUnavailableError, install
 

@@ -6,8 +6,9 @@ import re
 import shlex
 import subprocess
 import threading
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from .jars import KafkaJars
 
@@ -48,8 +49,7 @@ MAIN_CLASSES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True, kw_only=True):
     """What a tool printed, standard error after standard output, and its exit code."""
 
     output: str

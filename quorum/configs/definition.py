@@ -6,9 +6,10 @@ Texts are read as Apache Kafka's `ConfigDef` reads them, and refused with its se
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
+
+from msgspec import Struct
 
 from ...protocol.errors import ConfigError
 
@@ -44,16 +45,14 @@ class UpdateMode(IntEnum):
     CLUSTER_WIDE = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Synonym:
+class Synonym(Struct, frozen=True, kw_only=True):
     """A broker key that gives a topic or group key its default; its value times `factor` is the other's value."""
 
     name: str
     factor: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigDefinition:
+class ConfigDefinition(Struct, frozen=True, kw_only=True):
     """One key.
 
     `default` is a text as a properties file would hold it, or None for null; a key that `is_required` has none. A list

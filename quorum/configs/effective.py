@@ -12,6 +12,8 @@ from enum import IntEnum
 from functools import cache
 from typing import Final
 
+from msgspec import Struct
+
 from .definition import ConfigDefinition, ConfigValue, format_value
 from .table import ConfigTable, broker_configs, dynamic_only, group_configs, topic_configs
 
@@ -40,8 +42,7 @@ class ConfigSource(IntEnum):
     GROUP_CONFIG = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigSynonym:
+class ConfigSynonym(Struct, frozen=True, kw_only=True):
     """One place where a value was found, with the name that it has there."""
 
     name: str
@@ -111,8 +112,7 @@ class BrokerConfigs:
         return tuple(found[start:])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicConfig:
+class TopicConfig(Struct, frozen=True, kw_only=True):
     """The value of one topic key, and the source that gave it."""
 
     definition: ConfigDefinition

@@ -7,15 +7,15 @@ that shall stay are in sync; then those that go are left out. Where nothing has 
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from ...protocol.ids import NodeId
 from ..metadata.image import PartitionRegistration
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
+class Assignment(Struct, frozen=True, kw_only=True):
     """All replicas in the order in which they are preferred, and which of them come and go."""
 
     replicas: tuple[NodeId, ...]

@@ -4,8 +4,9 @@ So it can be computed beside the loop, when it is about so many partitions that 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from ...protocol.ids import ControllerEpoch
 from ..metadata.delta import MetadataDelta
@@ -33,8 +34,7 @@ ENTRY_BYTES: Final = 8 * 1024
 _ENTRY_OVERHEAD_BYTES: Final = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Change(Generic[ResponseT]):
+class Change(Struct, Generic[ResponseT], frozen=True):
     """The commands to propose, in one go and in this order, and the image that they make of the one before."""
 
     result: ControllerResult[ResponseT]

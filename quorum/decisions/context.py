@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from msgspec import Struct
+
 from ...protocol.ids import NodeId
 from ..configs.effective import BrokerConfigs
 from ..metadata.image import ConfigResource, ConfigResourceType, MetadataImage
@@ -63,8 +65,7 @@ class ControllerConfig:
     delegation_tokens: DelegationTokenConfig | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionContext:
+class DecisionContext(Struct, frozen=True, kw_only=True):
     """Given to every decision.
 
     - `next_offset`: where the decision's first record will stand; it becomes the epoch of a registering broker.
@@ -95,8 +96,7 @@ class DecisionContext:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerResult(Generic[ResponseT_co]):
+class ControllerResult(Struct, Generic[ResponseT_co], frozen=True, kw_only=True):
     """The records that make it so, all or nothing, and the answer for when they are committed and replayed."""
 
     records: tuple[MetadataRecord, ...]

@@ -1,8 +1,9 @@
 """A request that a controller decides."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from ...protocol.apis import ApiKey
 from .context import Decision
@@ -11,8 +12,7 @@ RequestT = TypeVar("RequestT")
 ResponseT = TypeVar("ResponseT")
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerRequest(Generic[RequestT, ResponseT]):
+class ControllerRequest(Struct, Generic[RequestT, ResponseT], frozen=True):
     """One API. `sender` returns the node id that a request speaks for; the request is refused unless the connection has
     proved that id. Without `sender` every client may send it. From `first_strict_version` on what exceeds a client's
     quota of changes is refused with a code of its own (KIP-599)."""

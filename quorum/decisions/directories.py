@@ -4,7 +4,6 @@ AssignReplicasToDirs, version 0 (KIP-858). What happens when a directory fails i
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from uuid import UUID
 
 from kio.schema.assign_replicas_to_dirs.v0.request import AssignReplicasToDirsRequest
@@ -19,6 +18,7 @@ from kio.static.primitive import i32
 from ...protocol.errors import ErrorCode
 from ...protocol.ids import BrokerEpoch, NodeId, TopicId
 from ...protocol.messages import NO_THROTTLE
+from ...protocol.structs import replace
 from ..metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration, TopicImage
 from ..metadata.records import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, NO_LEADER, NO_LEADER_CHANGE, MetadataRecord
 from .answers import ZERO_ID, wire_code

@@ -5,8 +5,6 @@ its way out or another process than the leader believes is not let in). Checks a
 and a replica that is lost is not let in either.
 """
 
-from dataclasses import replace
-
 from kio.schema.alter_partition.v3.request import AlterPartitionRequest, PartitionData, TopicData
 from kio.schema.alter_partition.v3.response import AlterPartitionResponse
 from kio.schema.alter_partition.v3.response import PartitionData as PartitionResult
@@ -17,6 +15,7 @@ from kio.static.primitive import i8, i32
 from ...protocol.errors import ErrorCode
 from ...protocol.ids import BrokerEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE
+from ...protocol.structs import replace
 from ..metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from ..metadata.records import (
     DIRECTORY_LOST,

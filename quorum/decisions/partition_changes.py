@@ -15,11 +15,13 @@ In 1 to 3 and in 5, a drained broker is chosen only where no other can be (decis
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 from uuid import UUID
 
+from msgspec import Struct
+
 from ...protocol.ids import NodeId, TopicId
+from ...protocol.structs import replace
 from ..metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from ..metadata.image import ConfigResource, ConfigResourceType, MetadataImage, PartitionRegistration, TopicImage
 from ..metadata.records import (
@@ -42,8 +44,7 @@ _UNCLEAN_ELECTION = "unclean.leader.election.enable"
 _ALL_BROKERS = ConfigResource(ConfigResourceType.BROKER, "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ElectionRules:
+class ElectionRules(Struct, frozen=True, kw_only=True):
     """What configs and the cluster's features say about the elections of a topic."""
 
     min_insync_replicas: int
@@ -67,8 +68,7 @@ def election_rules(image: MetadataImage, topic: TopicImage, config: ControllerCo
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionTarget:
+class PartitionTarget(Struct, frozen=True, kw_only=True):
     """What a partition is to become; who leads then is elected.
 
     `unclean` are brokers that lost what they had not synced: they are in neither ISR nor ELR.

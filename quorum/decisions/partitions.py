@@ -5,7 +5,6 @@ CreatePartitions, versions 0-3 (KIP-195). Checks, codes and sentences are those 
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 
 from kio.schema.create_partitions.v3.request import (
     CreatePartitionsAssignment,
@@ -18,6 +17,7 @@ from kio.schema.types import TopicName
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NodeId
 from ...protocol.messages import NO_THROTTLE
+from ...protocol.structs import replace
 from ..metadata.image import MetadataImage
 from ..metadata.records import MetadataRecord, PartitionRecord
 from .answers import Refusal, refusal, wire_code

@@ -4,8 +4,6 @@ AlterPartitionReassignments, versions 0-1 (KIP-455; KIP-860: a move that must ke
 codes and sentences are those of Apache Kafka 4.3.
 """
 
-from dataclasses import replace
-
 from kio.schema.alter_partition_reassignments.v1.request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -19,6 +17,7 @@ from kio.schema.alter_partition_reassignments.v1.response import (
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NodeId
 from ...protocol.messages import NO_THROTTLE
+from ...protocol.structs import replace
 from ..metadata.image import MetadataImage, PartitionRegistration, TopicImage
 from ..metadata.records import MetadataRecord, PartitionChangeRecord
 from ..metadata.topics_delta import changed_partition

@@ -25,8 +25,9 @@ Nothing is unsafe when it errs: epochs fence, this only decides how soon.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from ...protocol.ids import BrokerEpoch, NodeId
 from ..metadata.image import BrokerRegistration, MetadataImage
@@ -43,8 +44,7 @@ BARRED_SESSIONS: Final = 10
 PORTS_MAX: Final = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Attempt:
+class Attempt(Struct, frozen=True, kw_only=True, eq=False):
     """Looking for one process of a broker, at these ports of its host, that for other brokers first."""
 
     broker_id: NodeId
@@ -55,8 +55,7 @@ class Attempt:
     new_beginnings: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dial:
+class Dial(Struct, frozen=True, kw_only=True):
     """Dial the attempt's ports one by one, until one does not refuse, at that time or, when it has passed, at once.
 
     `on_dialed` is called with the last one.
@@ -66,16 +65,14 @@ class Dial:
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fence:
+class Fence(Struct, frozen=True, kw_only=True):
     """Shut out the process that registered under this epoch."""
 
     broker_id: NodeId
     broker_epoch: BrokerEpoch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
+class Bar(Struct, frozen=True, kw_only=True):
     """Tell the operator: a broker that was fenced so is alive. It is left to its sessions until then."""
 
     broker_id: NodeId

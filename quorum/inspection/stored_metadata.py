@@ -6,8 +6,9 @@ out; a file that it removes meanwhile makes the reader begin anew.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from ...protocol.batches import HEADER_SIZE, is_crc_valid, read_header
 from ...protocol.errors import CorruptData
@@ -47,8 +48,7 @@ class StoredEntries(NamedTuple):
         return self.start_offset + len(self.entries)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownImage:
+class ShownImage(Struct, frozen=True, kw_only=True):
     """An image, and the last offset that was replayed for it: inside a transaction the image is older."""
 
     image: MetadataImage

@@ -5,9 +5,10 @@ prefixed pattern for each length of prefix that is in use. So the number of ACLs
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from ...protocol.acls import WILDCARD, AclOperation, PatternType, PermissionType, ResourceType
 from .persistent_map import PersistentMap
@@ -56,13 +57,12 @@ _NO_LENGTHS: Mapping[int, int] = {}
 _NO_ACLS: tuple[Acl, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AclsImage:
+class AclsImage(Struct, frozen=True, kw_only=True):
     """All ACLs, by id and, in their order, by pattern."""
 
     by_id: PersistentMap[UUID, Acl] = field(default_factory=PersistentMap)
     by_pattern: PersistentMap[Pattern, tuple[Acl, ...]] = field(default_factory=PersistentMap)
-    prefix_lengths: PrefixLengths = field(default_factory=dict)
+    prefix_lengths: PrefixLengths = {}
 
     def about(self, resource_type: int, name: str) -> Iterator[Acl]:
         """Yield the ACLs about a resource: its own, those of its prefixes, longest first, and the wildcard's."""

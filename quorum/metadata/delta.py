@@ -5,12 +5,12 @@ publisher that joins late). It reports what changed by key; the new values are i
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from operator import itemgetter
 from typing import TypeAlias, TypeVar, assert_never
 from uuid import UUID
 
 from ...protocol.ids import BrokerEpoch, ControllerEpoch, NodeId, TopicId
+from ...protocol.structs import replace
 from ..configs.own_keys import says_drained
 from . import records, security_records
 from .acls import Acl

@@ -6,9 +6,10 @@ of. What the cluster has finalized is in the metadata image.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
+
+from msgspec import Struct
 
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
@@ -30,8 +31,7 @@ class SupportedRange(NamedTuple):
         return str(self.min_level) if self.min_level == self.max_level else f"{self.min_level}-{self.max_level}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feature:
+class Feature(Struct, frozen=True, kw_only=True):
     """One feature: what this software supports, and what a new cluster has of it.
 
     `needs` has, for a level, the lowest levels of other features that it depends on.
@@ -39,7 +39,7 @@ class Feature:
 
     supported: SupportedRange
     initial_level: int
-    needs: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    needs: Mapping[int, Mapping[str, int]] = {}
 
 
 # metadata.version 7 is 3.3-IV3, where KRaft begins; 23 is 4.0-IV1, 30 is 4.3-IV0.

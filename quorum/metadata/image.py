@@ -5,10 +5,11 @@ Nothing in an image may be changed; `delta.py` makes the next one.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from ...protocol.ids import (
     NO_CONTROLLER_EPOCH,
@@ -50,8 +51,7 @@ class ConfigResource(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionRegistration:
+class PartitionRegistration(Struct, frozen=True, kw_only=True):
     """One partition. `directories` stands in the order of `replicas`; `leader` is -1 without a leader."""
 
     replicas: tuple[NodeId, ...]
@@ -74,8 +74,7 @@ class PartitionRegistration:
         return DIRECTORY_UNASSIGNED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicImage:
+class TopicImage(Struct, frozen=True, kw_only=True):
     """One topic; a partition's index is its place in `partitions`."""
 
     name: str
@@ -83,8 +82,7 @@ class TopicImage:
     partitions: tuple[PartitionRegistration, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicsImage:
+class TopicsImage(Struct, frozen=True, kw_only=True):
     """All topics, by both of their identities."""
 
     by_name: PersistentMap[str, TopicImage] = field(default_factory=PersistentMap)
@@ -101,8 +99,7 @@ class TopicsImage:
         return topic.partitions[index]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerRegistration:
+class BrokerRegistration(Struct, frozen=True, kw_only=True):
     """A broker's current process.
 
     `epoch` identifies this registration; `directories` are the log directories in use, those among them that take no
@@ -145,8 +142,7 @@ class BrokerRegistration:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControllerRegistration:
+class ControllerRegistration(Struct, frozen=True, kw_only=True):
     """A controller's current process."""
 
     id: NodeId
@@ -165,16 +161,18 @@ class ControllerRegistration:
 _NO_CONFIGS: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigsImage:
+class ConfigsImage(Struct, frozen=True, kw_only=True):
     """All dynamic configs, passwords among them. A resource without any is not in the map."""
 
-    by_resource: PersistentMap[ConfigResource, Mapping[str, str]] = field(default_factory=PersistentMap, repr=False)
+    by_resource: PersistentMap[ConfigResource, Mapping[str, str]] = field(default_factory=PersistentMap)
     drained_brokers: frozenset[NodeId] = frozenset()
     """The brokers whose own configs say `broker.drained`, registered or not: elections ask for each partition.
 
     Also those whose drain ends with a restart.
     """
+
+    def __repr__(self) -> str:
+        return f"ConfigsImage(drained_brokers={self.drained_brokers!r})"
 
     def of(self, resource: ConfigResource) -> Mapping[str, str]:
         return self.by_resource.get(resource, _NO_CONFIGS)
@@ -184,8 +182,7 @@ class ConfigsImage:
         return says_drained_until_restart(self.of(ConfigResource(ConfigResourceType.BROKER, str(broker_id))))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataImage:
+class MetadataImage(Struct, frozen=True, kw_only=True):
     """The whole state after the entry at `offset` (-1: before any) of `epoch`, proposed at `timestamp_ms`.
 
     `offset` is also the epoch of the finalized features: it only rises.
@@ -197,9 +194,9 @@ class MetadataImage:
     cluster_id: str | None = None
     topics: TopicsImage = field(default_factory=TopicsImage)
     configs: ConfigsImage = field(default_factory=ConfigsImage)
-    brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
-    controllers: Mapping[NodeId, ControllerRegistration] = field(default_factory=dict)
-    features: Mapping[str, int] = field(default_factory=dict)
+    brokers: Mapping[int, BrokerRegistration] = {}
+    controllers: Mapping[NodeId, ControllerRegistration] = {}
+    features: Mapping[str, int] = {}
     """Finalized levels above 0."""
     next_producer_id: int = 0
     acls: AclsImage = field(default_factory=AclsImage)

@@ -6,7 +6,6 @@ same form, with the timestamp of the image's last entry.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields
 from functools import lru_cache
 from operator import attrgetter
 from types import NoneType, UnionType
@@ -14,6 +13,8 @@ from typing import Any, NamedTuple, NewType, get_args, get_origin, get_type_hint
 from uuid import UUID
 
 import cbor2
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import fields
 
 from ...protocol.errors import CorruptData
 from ..raft.cbor_errors import CBOR_ERRORS
@@ -26,7 +27,7 @@ _ENTRY_FORMAT = 1
 _HEAD = bytes((0x83, _ENTRY_FORMAT))
 
 # Fields that hold other values with fields of their own.
-_NESTED: Mapping[str, type] = {
+_NESTED: Mapping[str, type[Struct]] = {
     "endpoints": Endpoint,
     "features": SupportedFeature,
     "entity": ClientQuotaEntity,
@@ -60,9 +61,9 @@ class _Field(NamedTuple):
 
 
 class _Layout:
-    """How a dataclass is written: its fields by number."""
+    """How a struct is written: its fields by number."""
 
-    def __init__(self, cls: type) -> None:
+    def __init__(self, cls: type[Struct]) -> None:
         self.cls: Any = cls
         hints = get_type_hints(cls)
         self.fields = [
@@ -77,10 +78,10 @@ class _Layout:
         encoded: dict[int, object] = {}
         for number, name, default, convert, _ in self.fields:
             content = getattr(value, name)
-            if default is not MISSING and content == default:
+            if default is not NODEFAULT and content == default:
                 continue
             encoded[number] = content if convert is None or content is None else convert(content)
-        unknown: Mapping[int, object] = getattr(value, "unknown_fields")  # noqa: B009 - every dataclass here has it
+        unknown: Mapping[int, object] = getattr(value, "unknown_fields")  # noqa: B009 - every struct here has it
         if unknown:
             encoded.update(unknown)
         return encoded

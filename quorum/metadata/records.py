@@ -1,7 +1,7 @@
 """The metadata records: every change of the cluster's metadata is one of these, under Kafka's names.
 
 A record is written as the CBOR array `[type, version, {number of field: value}]`; `type` is Kafka's number of the
-record type, a field's number is its place in the dataclass here, an id is its 16 bytes. Fields with their default value
+record type, a field's number is its place in the struct here, an id is its 16 bytes. Fields with their default value
 are left out. A field whose number this software does not know is kept in `unknown_fields` and written out again; a
 record type or version that it does not know stops the node, because state that cannot be replayed cannot be served.
 
@@ -13,9 +13,10 @@ software must not read it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 from uuid import UUID
+
+from msgspec import Struct
 
 from ...protocol.ids import NO_NODE, BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
 from .security_records import (
@@ -42,29 +43,26 @@ LEADER_RECOVERING = 1
 NO_RECOVERY_STATE_CHANGE = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True, kw_only=True):
     """A listener of a broker, as clients of that listener are told it."""
 
     name: str
     host: str
     port: int
     security_protocol: int = 0
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SupportedFeature:
+class SupportedFeature(Struct, frozen=True, kw_only=True):
     """The levels of one feature that a broker supports, both ends included."""
 
     name: str
     min_supported_version: int
     max_supported_version: int
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisterBrokerRecord:
+class RegisterBrokerRecord(Struct, frozen=True, kw_only=True):
     """A process took the place of a broker; it replaces what was registered under that id."""
 
     TYPE: ClassVar[int] = 0
@@ -80,11 +78,10 @@ class RegisterBrokerRecord:
     in_controlled_shutdown: bool = False
     log_dirs: tuple[UUID, ...] = ()
     cordoned_log_dirs: tuple[UUID, ...] = ()
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnregisterBrokerRecord:
+class UnregisterBrokerRecord(Struct, frozen=True, kw_only=True):
     """A broker is no part of the cluster any more."""
 
     TYPE: ClassVar[int] = 1
@@ -92,11 +89,10 @@ class UnregisterBrokerRecord:
 
     broker_id: NodeId
     broker_epoch: BrokerEpoch
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicRecord:
+class TopicRecord(Struct, frozen=True, kw_only=True):
     """A topic exists; its configs and partitions follow. `change` names the request that created it."""
 
     TYPE: ClassVar[int] = 2
@@ -105,11 +101,10 @@ class TopicRecord:
     name: str
     topic_id: TopicId
     change: str = ""
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionRecord:
+class PartitionRecord(Struct, frozen=True, kw_only=True):
     """A partition's whole registration. `directories` stands in the order of `replicas`.
 
     `change` names the request that added it to a topic that was there.
@@ -132,11 +127,10 @@ class PartitionRecord:
     elr: tuple[NodeId, ...] = ()
     last_known_elr: tuple[NodeId, ...] = ()
     change: str = ""
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigRecord:
+class ConfigRecord(Struct, frozen=True, kw_only=True):
     """A dynamic config of a resource was set, or removed when `value` is None. It may be a password."""
 
     TYPE: ClassVar[int] = 4
@@ -145,12 +139,14 @@ class ConfigRecord:
     resource_type: int
     resource_name: str
     name: str
-    value: str | None = field(repr=False)
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    value: str | None
+    unknown_fields: Mapping[int, object] = {}
+
+    def __repr__(self) -> str:
+        return f"ConfigRecord({self.resource_type}, {self.resource_name!r}, name={self.name!r})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionChangeRecord:
+class PartitionChangeRecord(Struct, frozen=True, kw_only=True):
     """Some fields of a partition changed; None (or the sentinel above) means unchanged.
 
     Replay raises the partition epoch by one always and the leader epoch by one when `leader` is given.
@@ -170,11 +166,10 @@ class PartitionChangeRecord:
     elr: tuple[NodeId, ...] | None = None
     last_known_elr: tuple[NodeId, ...] | None = None
     directories: tuple[UUID, ...] | None = None
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveTopicRecord:
+class RemoveTopicRecord(Struct, frozen=True, kw_only=True):
     """A topic, its partitions and its configs are gone. `change` names the request that deleted it."""
 
     TYPE: ClassVar[int] = 9
@@ -182,11 +177,10 @@ class RemoveTopicRecord:
 
     topic_id: TopicId
     change: str = ""
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureLevelRecord:
+class FeatureLevelRecord(Struct, frozen=True, kw_only=True):
     """The cluster's finalized level of a feature; level 0 removes it."""
 
     TYPE: ClassVar[int] = 12
@@ -194,11 +188,10 @@ class FeatureLevelRecord:
 
     name: str
     feature_level: int
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerIdsRecord:
+class ProducerIdsRecord(Struct, frozen=True, kw_only=True):
     """A block of producer ids went to a broker; the next block starts at `next_producer_id`."""
 
     TYPE: ClassVar[int] = 15
@@ -207,11 +200,10 @@ class ProducerIdsRecord:
     broker_id: NodeId
     broker_epoch: BrokerEpoch
     next_producer_id: int
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerRegistrationChangeRecord:
+class BrokerRegistrationChangeRecord(Struct, frozen=True, kw_only=True):
     """Some fields of a registration changed; None means unchanged."""
 
     TYPE: ClassVar[int] = 17
@@ -223,11 +215,10 @@ class BrokerRegistrationChangeRecord:
     in_controlled_shutdown: bool | None = None
     log_dirs: tuple[UUID, ...] | None = None
     cordoned_log_dirs: tuple[UUID, ...] | None = None
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisterControllerRecord:
+class RegisterControllerRecord(Struct, frozen=True, kw_only=True):
     """The registration of a controller; it replaces the earlier one of that id (KIP-919)."""
 
     TYPE: ClassVar[int] = 27
@@ -237,43 +228,39 @@ class RegisterControllerRecord:
     incarnation_id: UUID
     endpoints: tuple[Endpoint, ...] = ()
     features: tuple[SupportedFeature, ...] = ()
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BeginTransactionRecord:
+class BeginTransactionRecord(Struct, frozen=True, kw_only=True):
     """What follows takes effect at the end of the transaction, in one step (KIP-868)."""
 
     TYPE: ClassVar[int] = 23
     VERSION: ClassVar[int] = 0
 
     name: str = ""
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndTransactionRecord:
+class EndTransactionRecord(Struct, frozen=True, kw_only=True):
     """The records since BeginTransactionRecord take effect now."""
 
     TYPE: ClassVar[int] = 24
     VERSION: ClassVar[int] = 0
 
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AbortTransactionRecord:
+class AbortTransactionRecord(Struct, frozen=True, kw_only=True):
     """The records since BeginTransactionRecord never took effect."""
 
     TYPE: ClassVar[int] = 25
     VERSION: ClassVar[int] = 0
 
     reason: str = ""
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterRecord:
+class ClusterRecord(Struct, frozen=True, kw_only=True):
     """The cluster's id, the first record of every metadata log.
 
     Kafka has no such record: it writes the id to every disk before the first start. Numbers from 10,000 on are not
@@ -284,7 +271,7 @@ class ClusterRecord:
     VERSION: ClassVar[int] = 0
 
     cluster_id: str
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
 MetadataRecord: TypeAlias = (

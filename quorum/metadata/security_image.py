@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 
 class ScramUser(NamedTuple):
     """Whose credential, and for which mechanism (KIP-554: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512)."""
@@ -22,8 +24,7 @@ class ScramCredential:
     iterations: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DelegationToken:
+class DelegationToken(Struct, frozen=True, kw_only=True):
     """A delegation token (KIP-48) without its HMAC. Principals are "type:name", times milliseconds since 1970."""
 
     token_id: str

@@ -5,13 +5,13 @@ never the password; of a delegation token the log has everything but its HMAC (K
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DelegationTokenRecord:
+
+class DelegationTokenRecord(Struct, frozen=True, kw_only=True):
     """A token exists, or its expiration changed. `owner`, `requester` and `renewers` are principals as "type:name".
 
     Times are milliseconds since 1970.
@@ -27,11 +27,10 @@ class DelegationTokenRecord:
     max_timestamp: int
     expiration_timestamp: int
     renewers: tuple[str, ...] = ()
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserScramCredentialRecord:
+class UserScramCredentialRecord(Struct, frozen=True, kw_only=True):
     """A user has a credential of a mechanism, in place of an earlier one (KIP-554: 1 SHA-256, 2 SHA-512)."""
 
     TYPE: ClassVar[int] = 11
@@ -39,24 +38,25 @@ class UserScramCredentialRecord:
 
     name: str
     mechanism: int
-    salt: bytes = field(repr=False)
-    stored_key: bytes = field(repr=False)
-    server_key: bytes = field(repr=False)
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
     iterations: int
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
+
+    def __repr__(self) -> str:
+        return f"UserScramCredentialRecord(name={self.name!r}, mechanism={self.mechanism})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientQuotaEntity:
+class ClientQuotaEntity(Struct, frozen=True, kw_only=True):
     """A part of whom a quota is for; without a name it is for all who have none of their own."""
 
     entity_type: str
     entity_name: str | None = None
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientQuotaRecord:
+class ClientQuotaRecord(Struct, frozen=True, kw_only=True):
     """A quota of an entity was set, or removed (KIP-546). `value` is in the unit of `key`."""
 
     TYPE: ClassVar[int] = 14
@@ -66,11 +66,10 @@ class ClientQuotaRecord:
     key: str
     value: float = 0.0
     remove: bool = False
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessControlEntryRecord:
+class AccessControlEntryRecord(Struct, frozen=True, kw_only=True):
     """An ACL exists. Its enumerations are the numbers of Kafka's protocol (`protocol/acls.py`)."""
 
     TYPE: ClassVar[int] = 18
@@ -84,22 +83,20 @@ class AccessControlEntryRecord:
     host: str
     operation: int
     permission_type: int
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveAccessControlEntryRecord:
+class RemoveAccessControlEntryRecord(Struct, frozen=True, kw_only=True):
     """An ACL is gone."""
 
     TYPE: ClassVar[int] = 19
     VERSION: ClassVar[int] = 0
 
     id: UUID
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveUserScramCredentialRecord:
+class RemoveUserScramCredentialRecord(Struct, frozen=True, kw_only=True):
     """A user's credential of a mechanism is gone."""
 
     TYPE: ClassVar[int] = 22
@@ -107,15 +104,14 @@ class RemoveUserScramCredentialRecord:
 
     name: str
     mechanism: int
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveDelegationTokenRecord:
+class RemoveDelegationTokenRecord(Struct, frozen=True, kw_only=True):
     """A token is gone."""
 
     TYPE: ClassVar[int] = 26
     VERSION: ClassVar[int] = 0
 
     token_id: str
-    unknown_fields: Mapping[int, object] = field(default_factory=dict)
+    unknown_fields: Mapping[int, object] = {}

@@ -1,9 +1,10 @@
 """Whether ACLs allow an operation on a resource (KIP-11, KIP-290, KIP-679). Kafka: `StandardAuthorizerData`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from ...protocol.acls import WILDCARD, WILDCARD_PRINCIPAL, AclOperation, PatternType, PermissionType
 from ...protocol.host_addresses import usual_address
@@ -23,8 +24,7 @@ class Rule(Enum):
     NO_ACL_DENIES = "DefaultDeny"
 
 
-@dataclass(frozen=True, slots=True)
-class Ruling:
+class Ruling(Struct, frozen=True):
     """Whether it is allowed, and by which ACL or rule."""
 
     is_allowed: bool
@@ -35,8 +35,7 @@ class Ruling:
         return self.basis.value if isinstance(self.basis, Rule) else f"MatchingAcl(acl={self.basis})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthorizerSettings:
+class AuthorizerSettings(Struct, frozen=True, kw_only=True):
     """What holds beside the ACLs: `super.users` as "type:name", and `allow.everyone.if.no.acl.found`."""
 
     super_users: frozenset[str] = frozenset()

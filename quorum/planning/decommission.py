@@ -7,7 +7,8 @@ operator who stops asking for steps has stopped. The steps: drain the broker, be
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...protocol.ids import NodeId
 from ..decisions.assignment_moves import assignment_of
@@ -19,8 +20,7 @@ from .placements import Placements
 from .reassignment import check_room, moves_between, replica_counts, usable_brokers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecommissionState:
+class DecommissionState(Struct, frozen=True, kw_only=True):
     """How far a broker is from having no replicas. Lists have LISTED_MAX entries at most."""
 
     broker_id: NodeId

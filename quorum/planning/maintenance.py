@@ -1,7 +1,6 @@
 """What a broker still does, and what stopping it would cost: whether its machine may be worked on (decision 19)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -11,6 +10,7 @@ from kio.schema.incremental_alter_configs.v1.request import (
     IncrementalAlterConfigsRequest,
 )
 from kio.static.primitive import i8
+from msgspec import Struct
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NodeId
@@ -52,8 +52,7 @@ class StoppedPartition(NamedTuple):
     min_insync_replicas: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MaintenanceState:
+class MaintenanceState(Struct, frozen=True, kw_only=True):
     """Whether a broker is drained, and what would become of partitions if it stopped now.
 
     Lists have LISTED_MAX entries at most; the counts are of all partitions. Producers with acks=all are refused where

@@ -1,7 +1,6 @@
 """Moves of partitions to other replicas, and the requests that begin and cancel them (KIP-455)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from kio.schema.alter_partition_reassignments.v1.request import (
@@ -11,6 +10,7 @@ from kio.schema.alter_partition_reassignments.v1.request import (
 )
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
+from msgspec import Struct
 
 from ...protocol.ids import NodeId
 
@@ -23,8 +23,7 @@ THROTTLE_BYTES_PER_S_MIN: Final = 1024 * 1024
 """Below it one fetch of a follower is more than a throttle allows in its windows, and a move crawls."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class Move(Struct, frozen=True, kw_only=True):
     """A partition's replicas as they are and as they are to be, each with the preferred leader first."""
 
     topic: str

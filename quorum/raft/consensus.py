@@ -15,9 +15,10 @@ What every engine promises:
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import UUID
+
+from msgspec import Struct
 
 from ...protocol.ids import ControllerEpoch, NodeId
 
@@ -64,8 +65,7 @@ def as_failure(error: BaseException) -> ConsensusFailed:
     return ConsensusFailed(f"The quorum of this node met a defect of this software and stopped: {error!r}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True, kw_only=True):
     """The state made by all entries below `end_offset`, as its owner wrote it."""
 
     end_offset: int
@@ -74,8 +74,7 @@ class Snapshot:
     chunks: Iterable[bytes]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VoterStatus:
+class VoterStatus(Struct, frozen=True, kw_only=True):
     """What the leader knows about a replica of the log (KIP-595, DescribeQuorum)."""
 
     replica_id: NodeId
@@ -85,8 +84,7 @@ class VoterStatus:
     last_caught_up_timestamp_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuorumStatus:
+class QuorumStatus(Struct, frozen=True, kw_only=True):
     """The quorum as this node sees it. `high_watermark` is the end of the committed entries, exclusive."""
 
     leader_id: NodeId | None

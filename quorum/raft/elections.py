@@ -10,8 +10,9 @@ refuses connections for a live leader, the request fails: the other voters still
 All of this affects liveness only.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from random import Random
@@ -20,8 +21,7 @@ from ...protocol.ids import NodeId
 from .progress import NEVER_MS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RaftTiming:
+class RaftTiming(Struct, frozen=True, kw_only=True):
     """An election takes place between `election_min_ms` and `election_max_ms` after the last heartbeat."""
 
     heartbeat_ms: int = 100

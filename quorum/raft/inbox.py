@@ -1,7 +1,8 @@
 """Pending Raft messages: decoded, checked and bounded."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from ...protocol.errors import CorruptData
 from ...protocol.ids import NodeId
@@ -14,8 +15,7 @@ _MAX_BYTES = 64 * 1024 * 1024
 _MAX_TERM_LEAP = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class PeerGone:
+class PeerGone(Struct, frozen=True):
     """A peer closed its links, and its address refuses connections. All that it sent lies before this."""
 
 

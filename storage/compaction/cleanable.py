@@ -7,7 +7,7 @@ Not yet: the active segment, what is not committed or belongs to a transaction t
 `min.compaction.lag.ms`; a segment that has any of that as a whole. Kafka: `LogCleanerManager.cleanableOffsets`.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ..log.log import Log
 from ..log.rules.closed_segment import ClosedSegment
@@ -17,8 +17,7 @@ from .rules.batch_filter import last_batch_of
 from .rules.job import CompactionJob
 
 
-@dataclass(frozen=True, slots=True)
-class Cleanable:
+class Cleanable(Struct, frozen=True):
     dirty_offset: int
     end_offset: int
     clean_bytes: int

@@ -7,10 +7,11 @@ than one sync at a time, as `Log.files_to_sync` asks.
 import logging
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from errno import EIO, ENOMEM
 from functools import partial
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from ...protocol.errors import CorruptData
 from ..log.log import Log
@@ -21,8 +22,7 @@ logger = logging.getLogger(__name__)
 OnFlushed: TypeAlias = Callable[[OSError | None], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlusherStatistics:
+class FlusherStatistics(Struct, frozen=True, kw_only=True):
     request_count: int
     # Groups of requests, and the files and folders to sync for them: once each, where several logs have one in common.
     round_count: int

@@ -11,8 +11,9 @@ import logging
 import sys
 from collections.abc import Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ...protocol.errors import CorruptData
 from ..compaction.cleanable import Cleanable, find_cleanable, plan_compaction
@@ -37,8 +38,7 @@ _WORKERS_MAX: Final = 3
 """Workers that end, one after the other, in the middle of the same log."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogCleanerConfig:
+class LogCleanerConfig(Struct, frozen=True, kw_only=True):
     """Kafka's property names and defaults."""
 
     log_cleaner_enable: bool = True

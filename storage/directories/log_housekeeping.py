@@ -11,9 +11,10 @@ import asyncio
 import logging
 from asyncio import AbstractEventLoop, TaskGroup
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
 
 from ...protocol.errors import CorruptData
 from ..disk.files import Files
@@ -36,8 +37,7 @@ _FLUSH_CHECK_MS_MIN: Final = 10
 _REMOVAL_CHECK_MS: Final = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HousekeepingConfig:
+class HousekeepingConfig(Struct, frozen=True, kw_only=True):
     """Kafka's property names and defaults."""
 
     # How long after the start the first round of anything is.

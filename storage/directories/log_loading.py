@@ -3,12 +3,14 @@
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from random import Random
 from typing import Final, Self
 
+from msgspec import Struct
+
 from ...protocol.errors import CorruptData
 from ...protocol.ids import TopicId
+from ...protocol.structs import replace
 from ..disk.files import Files
 from ..disk.rules.disk_errors import ReadError, is_passing
 from ..log.log import Log
@@ -30,8 +32,7 @@ _NOT_LOGS: Final = frozenset({"__cluster_metadata-0", "remote-log-index-cache", 
 _READS: Final = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogFolder:
+class LogFolder(Struct, frozen=True, kw_only=True):
     """The folder of a log, not opened yet."""
 
     path: str
@@ -45,8 +46,7 @@ class LogFolder:
     error: CorruptData | ReadError | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundFolders:
+class FoundFolders(Struct, frozen=True, kw_only=True):
     logs: list[LogFolder]
     # Those that were renamed for removal.
     deleted: list[FoundFolder]
@@ -54,8 +54,7 @@ class FoundFolders:
     futures: list[FoundFolder]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenSettings:
+class OpenSettings(Struct, frozen=True, kw_only=True):
     # By topic.
     configs: Mapping[str, LogConfig]
     now_ms: int
@@ -65,8 +64,7 @@ class OpenSettings:
     is_clean: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PostponedLog:
+class PostponedLog(Struct, frozen=True, kw_only=True):
     """A log that could not be opened, and may be opened later."""
 
     directory: LogDirectory

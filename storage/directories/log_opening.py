@@ -9,7 +9,6 @@ from asyncio import AbstractEventLoop
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from errno import EIO
 from functools import partial
 from typing import Protocol
@@ -17,6 +16,7 @@ from uuid import UUID
 
 from ...protocol.errors import CorruptData
 from ...protocol.ids import TopicId
+from ...protocol.structs import replace
 from ..disk.files import Files
 from ..disk.rules.disk_errors import ReadError
 from ..disk.shielded_call import run_unbroken

@@ -10,8 +10,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from itertools import takewhile
+
+from msgspec import Struct
 
 from ...protocol.errors import CorruptData
 from ..log.log import Log
@@ -26,8 +27,7 @@ from .rules.scrub_figures import ScrubFigures
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogScrubberConfig:
+class LogScrubberConfig(Struct, frozen=True, kw_only=True):
     """Property names with underscores."""
 
     # From the begin of one round over all logs to that of the next, never before its end. 0: none.

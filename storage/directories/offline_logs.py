@@ -13,8 +13,9 @@ makes a log, and that a partition is hosted. Clients receive KAFKA_STORAGE_ERROR
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from .log_loading import PostponedLog
 from .rules.checkpoints import TopicPartition
@@ -27,8 +28,7 @@ class OfflineState(Enum):
     REOPENED = "reopened"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfflineLog:
+class OfflineLog(Struct, frozen=True, kw_only=True):
     state: OfflineState
     error: Exception
     """OSError, CorruptData or KafkaError: the latest reason."""

@@ -4,7 +4,8 @@ Kafka: `DumpLogSegments`.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...protocol.errors import CorruptData
 from ...protocol.records import read_records
@@ -43,8 +44,7 @@ class NotOfALog(Exception):  # noqa: N818 - a sentence for the one who asked
     """There is no such file or folder, or it does not belong to a log."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DumpOptions:
+class DumpOptions(Struct, frozen=True, kw_only=True):
     with_records: bool = False
     start_offset: int = 0
     end_offset: int | None = None

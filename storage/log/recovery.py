@@ -22,6 +22,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from msgspec import Struct
+
 from ...protocol.batches import HEADER_SIZE, LENGTH_OVERHEAD
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.ids import NO_LEADER_EPOCH, LeaderEpoch
@@ -52,8 +54,7 @@ from .segments import Segments
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
+class Damage(Struct, frozen=True, kw_only=True):
     """Synced bytes are gone: below `offset` all is intact, what should follow up to the recovery point is not."""
 
     offset: int

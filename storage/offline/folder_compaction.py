@@ -1,9 +1,11 @@
 """Compaction of a partition's folder that no node uses: the same passes, and the same swaps, as a node's."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from ...protocol.errors import CorruptData
+from ...protocol.structs import replace
 from ..compaction.cleanable import find_cleanable, plan_compaction
 from ..compaction.compaction import compact
 from ..compaction.rules.job import Compacted
@@ -16,14 +18,12 @@ from ..log.rules.file_names import DELETED
 from .closed_directory import ClosedPartition, OfflineError, check_intact, high_watermark_of, open_closed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FolderSize:
+class FolderSize(Struct, frozen=True, kw_only=True):
     segments: int
     bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FolderCompaction:
+class FolderCompaction(Struct, frozen=True, kw_only=True):
     """What was done, or would be."""
 
     before: FolderSize

@@ -3,7 +3,7 @@
 What is archived is committed and decided: batches below the high watermark and below the first open transaction.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ...protocol.errors import ConfigError, CorruptData
 from ...protocol.ids import TopicId
@@ -26,8 +26,7 @@ from .rules.manifest import DIGEST, MANIFEST, ArchivedAbort, ArchivedSegment, Ma
 _CHUNK_BYTES = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportSource:
+class ExportSource(Struct, frozen=True, kw_only=True):
     """What is known of a folder beside its files."""
 
     path: str

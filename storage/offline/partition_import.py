@@ -6,8 +6,9 @@ the empty folder goes aside, the new one gets its name       a stop between leav
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from random import Random
+
+from msgspec import Struct
 
 from ...protocol.batches import HEADER_SIZE, BatchHeader, is_crc_valid, read_header
 from ...protocol.errors import CorruptData, KafkaError
@@ -33,8 +34,7 @@ _DIGEST_BYTES_MAX = 100
 _BATCH_BYTES_MAX = 1024 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionImport:
+class PartitionImport(Struct, frozen=True, kw_only=True):
     manifest: Manifest
     kept_records: int
     """Without markers and what was aborted."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -18,6 +17,7 @@ from typed_ids import node_ids
 from penstock.broker.groups.consumer.consumer_protocol import HeartbeatContext, check_heartbeat
 from penstock.broker.groups.consumer.group import ConsumerGroup
 from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
+from penstock.protocol.structs import replace
 from penstock.quorum.metadata.image import (
     EMPTY_IMAGE,
     BrokerRegistration,

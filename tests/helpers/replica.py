@@ -1,6 +1,5 @@
 """A replica's rules by themselves: what the metadata say of its partition, and the brokers it knows."""
 
-from dataclasses import replace
 from uuid import UUID
 
 from typed_ids import node_ids
@@ -10,6 +9,7 @@ from penstock.broker.replicas.rules.in_sync_replicas import IsrProposal
 from penstock.broker.replicas.rules.known_brokers import KnownBrokers
 from penstock.broker.replicas.rules.partition_state import PartitionState
 from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch
+from penstock.protocol.structs import replace
 from penstock.quorum.metadata.image import BrokerRegistration, PartitionRegistration
 
 LAG_MS_MAX = 10_000

@@ -10,7 +10,6 @@ import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +21,7 @@ from missing_tools import unavailable
 from penstock.chaos.workloads.steady_records import SETTINGS
 from penstock.client.client_log import SILENT_LOGGER
 from penstock.local.apache_kafka.jars import JarsUnavailableError, KafkaJars, install
+from penstock.protocol.structs import replace
 
 SOURCES: Final = Path(__file__).parents[1] / "integration" / "streams"
 MAIN_CLASS: Final = "FlightsApplication"

@@ -9,8 +9,9 @@ page is served, so that other sites cannot make a node work either. Another port
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from ....protocol.host_addresses import is_address
 
@@ -20,8 +21,7 @@ _OWN_SITE: Final = frozenset({"same-origin", "none"})
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Refusal(Struct, frozen=True, kw_only=True):
     """An HTTP status, and why."""
 
     status: int

@@ -15,6 +15,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct
+
 from ....protocol.ids import NodeId
 from ....protocol.no_quorum import no_quorum, reached_voters
 from ....quorum.metadata.image import MetadataImage
@@ -25,8 +27,7 @@ NAMED_MAX: Final = 5
 """Partitions that a reason names."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     """One thing that is wrong. `partitions` are the first NAMED_MAX of `count`."""
 
     kind: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirectoryFacts:
+class DirectoryFacts(Struct, frozen=True, kw_only=True):
     """A log directory of this node. `has_room`: its disk has more free bytes than `log.dir.reserve.bytes`."""
 
     path: str
@@ -15,8 +15,7 @@ class DirectoryFacts:
     has_room: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeFacts:
+class NodeFacts(Struct, frozen=True, kw_only=True):
     """What only the node itself knows of how it is.
 
     `failure` is why it is about to end, None while it goes on. `offline_replicas` are partitions of this node whose log

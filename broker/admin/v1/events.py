@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec.structs import asdict
 
 from ....protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from ....protocol.errors import ErrorCode, KafkaError
@@ -139,7 +139,7 @@ async def sent_events(
 def event_text(event: ClusterEvent) -> bytes:
     """One event: its id, its kind, and JSON of all of it."""
     kind = event.change.KIND
-    values = {one.name: _json_value(getattr(event.change, one.name)) for one in fields(event.change)}
+    values = {name: _json_value(value) for name, value in asdict(event.change).items()}
     data = msgspec.json.encode({"id": str(event.id), "kind": kind, "timestamp_ms": event.timestamp_ms, **values})
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (str(event.id).encode(), kind.encode(), data)
 

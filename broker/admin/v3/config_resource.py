@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
@@ -18,6 +17,7 @@ from kio.schema.incremental_alter_configs.v1.request import (
 from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i16, i32
+from msgspec import Struct
 
 from ....protocol.rest.configs import AlterConfigs, AlteredConfig, ConfigSynonym
 from ....quorum.configs.effective import ConfigSource
@@ -32,8 +32,7 @@ _OPERATIONS: Final = {SET: 0, DELETE: 1, "APPEND": 2, "SUBTRACT": 3}
 """Kafka: `AlterConfigOp.OpType`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigHolder:
+class ConfigHolder(Struct, frozen=True, kw_only=True):
     """A resource by Kafka's kind and name; `broker_id` is the broker that has to be asked, None where any will do."""
 
     kind: ConfigResourceType

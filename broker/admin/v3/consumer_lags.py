@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from kio.schema.offset_fetch.v10.request import (
@@ -15,6 +14,7 @@ from kio.schema.offset_fetch.v10.request import (
 from kio.schema.offset_fetch.v10.response import OffsetFetchResponse
 from kio.schema.types import GroupId
 from kio.static.primitive import i32
+from msgspec import Struct
 
 from ....protocol.errors import ErrorCode, KafkaError
 from ....protocol.rest.groups import ConsumerGroupLagSummary, ConsumerLag, ConsumerLagList
@@ -36,8 +36,7 @@ COMMITTED_ASKED_MAX: Final = 400
 """Partitions of one OffsetFetch: their answer is made and read in one turn, about 3 ms."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lag:
+class Lag(Struct, frozen=True, kw_only=True):
     """Of one partition; `end` is the high watermark, or why it is not known, `member` the one that has it."""
 
     place: Place

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from kio.schema.consumer_group_describe.v1.request import ConsumerGroupDescribeRequest
@@ -14,6 +13,7 @@ from kio.schema.describe_groups.v6.request import DescribeGroupsRequest
 from kio.schema.describe_groups.v6.response import DescribedGroup as ClassicDescription
 from kio.schema.describe_groups.v6.response import DescribeGroupsResponse
 from kio.schema.types import GroupId
+from msgspec import Struct
 
 from ....protocol.errors import CorruptData, ErrorCode, KafkaError
 from ....quorum.metadata.image import MetadataImage
@@ -33,8 +33,7 @@ _CLASSIC_MEMBER: Final = 0
 _WORD_START: Final = re.compile(r"(?<!^)(?=[A-Z])")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupMember:
+class GroupMember(Struct, frozen=True, kw_only=True):
     """`partitions` are those assigned to it, by topic and index."""
 
     id: str
@@ -44,8 +43,7 @@ class GroupMember:
     partitions: tuple[tuple[str, int], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupDescription:
+class GroupDescription(Struct, frozen=True, kw_only=True):
     """`state` and `type` are Confluent's names; `is_mixed` has members of both protocols."""
 
     id: str

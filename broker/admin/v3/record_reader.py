@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.fetch.v18.response import FetchResponse, PartitionData
 from kio.static.primitive import i8, i32, i32Timedelta, i64
+from msgspec import Struct
 
 from ....protocol.errors import CorruptData, ErrorCode, KafkaError
 from ....protocol.fetch import READ_COMMITTED
@@ -28,8 +28,7 @@ _FINAL_EPOCH: Final = -1
 """Of a fetch outside of a session (KIP-227)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(Struct, frozen=True, kw_only=True):
     """`next_offset` is where reading goes on; consumers read below `end_offset`."""
 
     records: tuple[Record, ...]

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
 
 from kio.schema.produce.v13.request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kio.schema.produce.v13.response import PartitionProduceResponse, ProduceResponse
 from kio.static.primitive import Records, i16, i32
+from msgspec import Struct
 
 from ....protocol.errors import ErrorCode, KafkaError
 from ....protocol.murmur2 import partition_of_key
@@ -53,8 +53,7 @@ OF_ONE_RECORD: Final = frozenset(
 """The whole batch is refused for what may be wrong with one record of it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordToSend:
+class RecordToSend(Struct, frozen=True, kw_only=True):
     """`partition_id` None: the key chooses, or without one the sender."""
 
     partition_id: int | None
@@ -64,8 +63,7 @@ class RecordToSend:
     timestamp_ms: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class Placed(Struct, frozen=True, kw_only=True):
     """Where a record was written."""
 
     partition_id: int

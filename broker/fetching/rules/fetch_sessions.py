@@ -12,8 +12,9 @@ either by name (requests below version 13) or by id (KIP-516), and never changes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
+
+from msgspec import Struct
 
 from ....protocol.errors import ErrorCode
 from ....protocol.fetch import FIRST_TOPIC_ID_VERSION, NO_SESSION
@@ -64,8 +65,7 @@ class FetchContext(NamedTuple):
         return self.follower is not None or (self.session is not None and self.session.follower is not None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchSessionStatistics:
+class FetchSessionStatistics(Struct, frozen=True, kw_only=True):
     session_count: int
     """Kafka: NumIncrementalFetchSessions."""
     partition_count: int

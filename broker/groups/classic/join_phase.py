@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from kio.schema.join_group.v9.request import JoinGroupRequest
+from msgspec import Struct
 
 from ....protocol.errors import ErrorCode, KafkaError
 from ...coordination.effects import Effects, Waiter
@@ -41,8 +41,7 @@ NEW_MEMBER_TIMEOUT_MS: Final = 5 * 60_000
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinContext:
+class JoinContext(Struct, frozen=True, kw_only=True):
     """What a JoinGroup does not say itself."""
 
     client_id: str

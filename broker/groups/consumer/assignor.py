@@ -7,15 +7,15 @@ looks at them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
+
+from msgspec import Struct
 
 from .member import Partitions
 
 
-@dataclass(frozen=True, slots=True)
-class MemberSpec:
+class MemberSpec(Struct, frozen=True):
     """`topic_ids` are of topics that there are; `assigned` is what the last target assignment gives the member."""
 
     instance_id: str | None

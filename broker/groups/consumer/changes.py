@@ -6,8 +6,9 @@ the log: what they do to a group is said once, in `apply`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, TypeAlias, assert_never
+
+from msgspec import Struct
 
 from ...coordination.ports import StateRecord
 from .group import FIRST_EPOCH, ConsumerGroup
@@ -41,8 +42,7 @@ from .records import (
 CONSUMER_GROUP_KEYS: Final = frozenset({3, 4, 5, 6, 7, 8, 16})
 
 
-@dataclass(frozen=True, slots=True)
-class GroupEpochChange:
+class GroupEpochChange(Struct, frozen=True):
     group: str
     value: GroupEpochValue | None
 
@@ -51,8 +51,7 @@ class GroupEpochChange:
         return self.value is None
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionMetadataChange:
+class PartitionMetadataChange(Struct, frozen=True):
     """`is_present`: as brokers before Kafka 4.1 wrote it; it is never read."""
 
     group: str
@@ -63,8 +62,7 @@ class PartitionMetadataChange:
         return not self.is_present
 
 
-@dataclass(frozen=True, slots=True)
-class SubscriptionChange:
+class SubscriptionChange(Struct, frozen=True):
     group: str
     member: str
     value: Subscription | None
@@ -74,8 +72,7 @@ class SubscriptionChange:
         return self.value is None
 
 
-@dataclass(frozen=True, slots=True)
-class TargetEpochChange:
+class TargetEpochChange(Struct, frozen=True):
     group: str
     value: TargetEpochValue | None
 
@@ -84,8 +81,7 @@ class TargetEpochChange:
         return self.value is None
 
 
-@dataclass(frozen=True, slots=True)
-class TargetChange:
+class TargetChange(Struct, frozen=True):
     group: str
     member: str
     value: Partitions | None
@@ -95,8 +91,7 @@ class TargetChange:
         return self.value is None
 
 
-@dataclass(frozen=True, slots=True)
-class CurrentChange:
+class CurrentChange(Struct, frozen=True):
     group: str
     member: str
     value: CurrentAssignment | None
@@ -106,8 +101,7 @@ class CurrentChange:
         return self.value is None
 
 
-@dataclass(frozen=True, slots=True)
-class RegularExpressionChange:
+class RegularExpressionChange(Struct, frozen=True):
     group: str
     expression: str
     value: RegularExpressionValue | None

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
@@ -22,6 +21,7 @@ from kio.schema.consumer_group_heartbeat.v1.response import (
     TopicPartitions,
 )
 from kio.static.primitive import i32, i32Timedelta
+from msgspec import Struct
 
 from ....protocol.errors import ErrorCode, KafkaError
 from ....protocol.messages import NO_THROTTLE, kio_error
@@ -47,8 +47,7 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 _NOT_SAID: Final = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeartbeatContext:
+class HeartbeatContext(Struct, frozen=True, kw_only=True):
     """What a ConsumerGroupHeartbeat does not say itself."""
 
     client_id: str

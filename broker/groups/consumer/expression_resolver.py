@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
 from ....protocol.errors import KafkaError
@@ -25,17 +24,19 @@ MIN_REFRESH_INTERVAL_MS: Final = 10_000
 """New topics can come fast; as in Apache Kafka."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResolveExpressions(Effect):
+class ResolveExpressions(Effect, frozen=True):
     """Match the regular expressions of a group outside the event loop (`matching_topics`), and come back with an event:
     `ExpressionResolver.on_resolved`, or `on_failed` where memory or threads were short."""
 
     group_id: str
     expressions: frozenset[str]
-    image: MetadataImage = field(repr=False)
+    image: MetadataImage
     timestamp_ms: int
-    may_describe: Callable[[str], bool] | None = field(default=None, repr=False)
+    may_describe: Callable[[str], bool] | None = None
     """Whether the member may describe a topic that had this resolved; None where everyone may. Not for the thread."""
+
+    def __repr__(self) -> str:
+        return f"ResolveExpressions({self.group_id!r}, {self.expressions!r}, timestamp_ms={self.timestamp_ms})"
 
     def matching_topics(self, is_wanted: Callable[[], bool]) -> Mapping[str, tuple[str, ...]]:
         """Topics by expression. `is_wanted` is asked again and again, in the thread of the caller."""

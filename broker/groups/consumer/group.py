@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from enum import Enum
 from typing import Final
 from uuid import UUID
 
+from ....protocol.structs import replace
 from .member import LEAVE_EPOCH, NO_PARTITIONS, ConsumerMember, CurrentAssignment, MemberState, Partitions
 from .records import NO_HASH, NO_TIMESTAMP, RegularExpressionValue, Subscription
 

@@ -10,10 +10,11 @@ Unknown      was written by a newer version                   joining anew
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
+
+from msgspec import Struct
 
 from .records import CurrentMemberValue, OwnedTopicPartitions, Subscription
 
@@ -94,8 +95,7 @@ NO_SUBSCRIPTION: Final = Subscription()
 NEW: Final = CurrentAssignment()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerMember:
+class ConsumerMember(Struct, frozen=True, kw_only=True):
     id: str
     subscription: Subscription = NO_SUBSCRIPTION
     current: CurrentAssignment = NEW

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Absent:
+
+class Absent(Struct, frozen=True, kw_only=True):
     """`mbeans` are patterns of names, with an attribute in parentheses where the MBean has no `name`."""
 
     mbeans: tuple[str, ...]

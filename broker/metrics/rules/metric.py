@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from ...timing.rules.duration_histogram import DurationHistogram, quantiles_s
 from .exporter_names import COUNT, MEAN_RATE, PERCENTILES, VALUE, exporter_name
@@ -16,8 +17,7 @@ _QUANTILES: Final = tuple(map(float, QUANTILES))
 MS_PER_S: Final = 1000.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Metric:
+class Metric(Struct, frozen=True, kw_only=True, eq=False):
     """A definition; there is one of each name."""
 
     name: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from ....quorum.links.rules.peer_proof import PeerHello
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
     from ..lifecycle import BrokerLifecycle
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HandlerDependencies:
+class HandlerDependencies(Struct, frozen=True, kw_only=True):
     """What handlers are made of."""
 
     config: NodeConfig

@@ -12,13 +12,13 @@ controller would elect if the ISR were empty (KIP-966): committed records must b
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ....protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IsrProposal:
+class IsrProposal(Struct, frozen=True, kw_only=True):
     """A change of the ISR, based on the state at `partition_epoch`.
 
     `members` are pairs of replica id and broker epoch of its fetches, NO_BROKER_EPOCH for members that have not

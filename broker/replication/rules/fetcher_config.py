@@ -1,10 +1,9 @@
 """How this node fetches as a follower."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetcherConfig:
+class FetcherConfig(Struct, frozen=True, kw_only=True):
     """Kafka's properties `replica.fetch.…`, and `replica.socket.timeout.ms`."""
 
     wait_ms_max: int

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from .sasl_exchange import AuthenticationFailed, Proved, user
 
@@ -24,8 +25,7 @@ _MESSAGE = re.compile(
 _AUTH = re.compile(r"(?P<scheme>[A-Za-z0-9_]+) +(?P<token>[-_.A-Za-z0-9]+) *")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BearerToken:
+class BearerToken(Struct, frozen=True, kw_only=True):
     """What a valid token says; `expiry_ms` is wall-clock time."""
 
     name: str

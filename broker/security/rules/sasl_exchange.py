@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from ....protocol.ids import NodeId
 from ...network.request import RequestContext
@@ -13,8 +14,7 @@ USER: Final = "User"
 """The type of principals that are clients."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proved:
+class Proved(Struct, frozen=True, kw_only=True):
     """The end of an exchange: who the client is, `type:name`."""
 
     principal: str

@@ -17,8 +17,9 @@ import binascii
 import hmac
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from ....protocol.scram import ScramMechanism
 from ....quorum.metadata.security_image import ScramCredential
@@ -38,8 +39,7 @@ _CLIENT_FINAL = re.compile(
 _ANOTHER_USER: Final = "Authentication failed: Client requested an authorization id that is different from username"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScramIdentity:
+class ScramIdentity(Struct, frozen=True, kw_only=True):
     """Who a client is once it has proved that it knows the password."""
 
     principal: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 from uuid import UUID
+
+from msgspec import Struct
 
 CLIENTS_MAX: Final = 1_000
 SERIES_PER_CLIENT_MAX: Final = 500
@@ -19,8 +20,7 @@ CLIENT_LABELS: Final = ("client_instance_id", "client_id")
 Labels: TypeAlias = tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PushedPoint:
+class PushedPoint(Struct, frozen=True, kw_only=True):
     """One data point: `labels` are its attributes, sorted; a delta is added to what was pushed before."""
 
     name: str
@@ -30,8 +30,7 @@ class PushedPoint:
     value: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesFamily:
+class SeriesFamily(Struct, frozen=True, kw_only=True):
     """All series of one name; each has `CLIENT_LABELS` too."""
 
     name: str

@@ -7,10 +7,10 @@ clients of Kafka push; points of histograms and summaries are counted as dropped
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from google.protobuf.message import DecodeError
+from msgspec import Struct
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, MetricsData
 
 from ....protocol.errors import CorruptData
@@ -30,8 +30,7 @@ LABEL_LENGTH_MAX: Final = 255
 """A topic's name fits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Push:
+class Push(Struct, frozen=True, kw_only=True):
     """`dropped` points were not asked for, or are no series here."""
 
     points: tuple[PushedPoint, ...]

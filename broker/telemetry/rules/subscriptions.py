@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
 import crc32c
 import re2
+from msgspec import Struct
 
 from ....quorum.configs.table import client_metrics_configs
 
@@ -18,8 +18,7 @@ _INT_MASK: Final = 0xFFFF_FFFF
 _INT_SIGN: Final = 0x8000_0000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientDetails:
+class ClientDetails(Struct, frozen=True, kw_only=True):
     """What a subscription may select clients by; the fields have the names that `match` uses."""
 
     client_instance_id: UUID
@@ -30,8 +29,7 @@ class ClientDetails:
     client_source_port: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subscription:
+class Subscription(Struct, frozen=True, kw_only=True):
     """`matches` are a field of `ClientDetails` and a compiled RE2 expression each; a client must match all of them."""
 
     metrics: tuple[str, ...]
@@ -42,8 +40,7 @@ class Subscription:
         return all(pattern.fullmatch(str(getattr(client, name))) is not None for name, pattern in self.matches)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Selection(Struct, frozen=True, kw_only=True):
     """What a client is asked for: prefixes of metric names, none or all (`*`), and how often it pushes."""
 
     metrics: tuple[str, ...]

@@ -10,11 +10,12 @@ that still copies and a new one that has begun to delete.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 from uuid import UUID
+
+from msgspec import Struct
 
 from ....protocol.ids import LeaderEpoch, NodeId, TopicId
 
@@ -62,8 +63,7 @@ class TierPartition(NamedTuple):
     partition_index: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteSegment:
+class RemoteSegment(Struct, frozen=True, kw_only=True):
     """Kafka's fields. Offsets are those of the first and the last record; replicas may cut their segments elsewhere."""
 
     partition: TierPartition
@@ -89,8 +89,7 @@ class RemoteSegment:
         return next((start - 1 for later, start in self.leader_epochs if later > epoch), self.end_offset)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentUpdate:
+class SegmentUpdate(Struct, frozen=True, kw_only=True):
     """Kafka: `RemoteLogSegmentMetadataUpdate`."""
 
     partition: TierPartition

@@ -7,11 +7,12 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 from ....local.errors import ClusterError
 from ...testing.broker_properties import DEFAULTS, text_of
@@ -39,8 +40,7 @@ _STORY_LINES_MAX: Final = 200
 _NO_STORY: Final = (" arrive ", " connect ", " INFO ")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulationOptions:
+class SimulationOptions(Struct, frozen=True, kw_only=True):
     """`nodes` are controllers and brokers; `config` are broker properties of Kafka. Raises ClusterError."""
 
     nodes: int = 3

@@ -157,7 +157,7 @@ def _begin(seed: int, options: Any) -> _Job:
 
 
 def _choices(options: Any) -> Choices:
-    return Choices(**{field.name: getattr(options, field.name) for field in fields(Choices)})
+    return Choices(**{name: getattr(options, name) for name in Choices.__struct_fields__})
 
 
 def _print_line(line: str) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ....storage.disk.memory_files import MemoryFiles
 from ....storage.log.rules.file_names import LOG, PRODUCER_SNAPSHOT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DamagedFile:
+class DamagedFile(Struct, frozen=True, kw_only=True):
     path: str
     written: bytes
     """As the node wrote it."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from ....protocol.structs import replace
 from ....quorum.decisions.partition_changes import acceptable_leader
 from ....quorum.metadata.cluster_events import ClusterChange, Gap, QuorumLeaderChanged
 from ....quorum.metadata.event_id import LAST_NUMBER, EventId

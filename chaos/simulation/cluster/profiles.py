@@ -9,8 +9,9 @@ processes resumed) has no kind: it happens in every profile.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct
 
 from ...faults.kinds import simulated_names
 
@@ -36,12 +37,11 @@ KINDS: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class Profile(Struct, frozen=True, kw_only=True):
     """`weights` by kind; kinds that are not named have `others`."""
 
     about: str
-    weights: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = {}
     others: float = 0.0
 
     def __post_init__(self) -> None:

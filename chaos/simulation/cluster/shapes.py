@@ -6,9 +6,10 @@ seed or an option says so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from .profiles import PROFILES, Profile
 
@@ -37,8 +38,7 @@ class MemberCounts(NamedTuple):
 _MEMBER_COUNTS: Final = (MemberCounts(0, 0), MemberCounts(2, 0), MemberCounts(0, 3), MemberCounts(2, 3))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
+class Choices(Struct, frozen=True, kw_only=True):
     """What options fix; None is left to the seed."""
 
     nodes: int | None = None
@@ -52,8 +52,7 @@ class Choices:
     faults_s: float = 20.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class Shape(Struct, frozen=True, kw_only=True):
     voter_count: int
     """Nodes that are controllers and brokers."""
     broker_count: int

@@ -7,8 +7,9 @@ partition agree, and what no disk has any more is there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
+
+from msgspec import Struct
 
 from ....protocol.batches import Buffer
 from ....storage.tiers.rules.tier_store import MissingObjectError, TierError
@@ -18,8 +19,7 @@ _LOG = ".log"
 _INDEXES = ".indexes"
 
 
-@dataclass(frozen=True, slots=True)
-class _Copy:
+class _Copy(Struct, frozen=True):
     """A segment's objects: the key without its suffix, and what its log holds."""
 
     name: str

@@ -8,9 +8,10 @@ shell of before 3.5: `/topics/byName/foo/0/data` is `/image/topics/byName/foo/0`
 
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from .tree import Folder, Leaf, Node
 
@@ -32,8 +33,7 @@ class _Found(NamedTuple):
         return "/" + "/".join(self.path)
 
 
-@dataclass(frozen=True, slots=True)
-class _Command:
+class _Command(Struct, frozen=True):
     run: Callable[["Explorer", Sequence[str]], Iterator[str]]
     arguments: str
     help: str

@@ -1,19 +1,18 @@
 """A tree of names and texts, which makes what is asked for. Kafka: `MetadataNode`, `MetadataLeafNode`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+
+class Leaf(Struct, frozen=True):
     """A name with a text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Struct, frozen=True):
     """A name with names below it; `names` in order, `child` gives None for a name that is not there."""
 
     names: Callable[[], Sequence[str]]

@@ -9,11 +9,11 @@ identities. Later bytes are not protected by this: TLS is for that.
 """
 
 import hmac
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
 import cbor2
+from msgspec import Struct
 
 from ....protocol.errors import CorruptData
 from ....protocol.ids import NodeId
@@ -33,8 +33,7 @@ _MAX_NODE_ID: Final = 2**31 - 1
 _MAX_CLUSTER_ID_LETTERS: Final = 128
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeerHello:
+class PeerHello(Struct, frozen=True, kw_only=True):
     """Who a node is. Its cluster is None as long as it belongs to none, its directory that of its metadata log."""
 
     node_id: NodeId

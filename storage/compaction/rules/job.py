@@ -1,7 +1,8 @@
 """What one compaction is asked, and what it answers: all that passes between the owner of a log and who compacts it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...log.rules.aborted_transaction import AbortedTransaction
 from ...log.rules.closed_segment import ClosedSegment
@@ -9,8 +10,7 @@ from ...log.rules.config import LogConfig
 from .batch_filter import LastBatch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionJob:
+class CompactionJob(Struct, frozen=True, kw_only=True):
     directory: str
     """The partition's folder."""
     segments: tuple[ClosedSegment, ...]
@@ -30,8 +30,7 @@ class CompactionJob:
     """For keys and offsets: see `LatestOffsets`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanedSegment:
+class CleanedSegment(Struct, frozen=True, kw_only=True):
     """One that takes the place of others. Its files are synced, under names that end in `….cleaned`."""
 
     base_offset: int
@@ -40,8 +39,7 @@ class CleanedSegment:
     """The base offsets of these, the first of which is its own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionFigures:
+class CompactionFigures(Struct, frozen=True, kw_only=True):
     """What a compaction has done. Kafka: `CleanerStats`."""
 
     map_read_bytes: int = 0
@@ -53,8 +51,7 @@ class CompactionFigures:
     map_used_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compacted:
+class Compacted(Struct, frozen=True, kw_only=True):
     """The end of a compaction."""
 
     end_offset: int

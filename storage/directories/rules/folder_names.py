@@ -1,9 +1,10 @@
 """Names of folders in a log directory: `topic-partition`, and `….uniqueId-delete`, `-stray`, `-future` beside it."""
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 from uuid import UUID
+
+from msgspec import Struct
 
 # The longest file name there is.
 _MAX_NAME_LENGTH: Final = 255
@@ -19,8 +20,7 @@ class FolderKind(Enum):
     FUTURE = "-future"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionFolder:
+class PartitionFolder(Struct, frozen=True, kw_only=True):
     topic: str
     partition: int
     kind: FolderKind
@@ -28,8 +28,7 @@ class PartitionFolder:
     """Of one that is no log."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemovedFolder:
+class RemovedFolder(Struct, frozen=True, kw_only=True):
     """A folder `….-delete` that is to be removed `delay_ms` from now."""
 
     path: str

@@ -15,9 +15,10 @@ log was that it replaces: it stays until both names are synced. A loss of power 
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
+
+from msgspec import Struct
 
 from ....protocol.errors import ConfigError
 from ....protocol.ids import TopicId
@@ -25,8 +26,7 @@ from .checkpoints import TopicPartition
 from .folder_names import folder_name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundFolder:
+class FoundFolder(Struct, frozen=True, kw_only=True):
     """A folder of a partition, of whatever kind."""
 
     path: str
@@ -40,36 +40,31 @@ class FoundFolder:
     has_records: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promote:
+class Promote(Struct, frozen=True, kw_only=True):
     """The copy is the log: give it its name."""
 
     folder: FoundFolder
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resume:
+class Resume(Struct, frozen=True, kw_only=True):
     """Go on copying."""
 
     folder: FoundFolder
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Discard:
+class Discard(Struct, frozen=True, kw_only=True):
     """It is of no use any more: `….-delete`."""
 
     folder: FoundFolder
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetAside:
+class SetAside(Struct, frozen=True, kw_only=True):
     """An old log of a partition that is elsewhere by now: `….-stray`."""
 
     folder: FoundFolder
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Incomplete:
+class Incomplete(Struct, frozen=True, kw_only=True):
     """A copy without the log that it is of."""
 
     folder: FoundFolder

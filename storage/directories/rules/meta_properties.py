@@ -10,9 +10,10 @@ directory.id=I5Tx8WGhDP6UXWu55eo2aQ
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
-from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
+
+from msgspec import Struct
 
 from ....protocol.errors import ConfigError
 from ....protocol.ids import NodeId
@@ -25,8 +26,7 @@ _FORBIDDEN_START: Final = "-"
 _RESERVED_IDS: Final = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetaProperties:
+class MetaProperties(Struct, frozen=True, kw_only=True):
     cluster_id: str
     node_id: NodeId
     # None in a directory that an older release formatted: it gets one.

@@ -1,9 +1,8 @@
 """A segment that is no longer appended to, for processes that read it beside its node."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class ClosedSegment:
+class ClosedSegment(Struct, frozen=True):
     base_offset: int
     size_bytes: int

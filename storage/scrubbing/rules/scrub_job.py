@@ -1,14 +1,14 @@
 """What one scrub is asked, and what it answers: all that passes between the owner of a log and who scrubs it."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from ...log.rules.aborted_transaction import AbortedTransaction
 from ...log.rules.closed_segment import ClosedSegment
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScrubJob:
+class ScrubJob(Struct, frozen=True, kw_only=True):
     directory: str
     """The partition's folder."""
     segments: tuple[ClosedSegment, ...]
@@ -36,8 +36,7 @@ class DamagedPart(StrEnum):
     LEADER_EPOCHS = "leader epochs"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     """Damage. What lies behind it in the segment is not looked at when it is in the batches."""
 
     part: DamagedPart
@@ -54,8 +53,7 @@ class Finding:
     """What is known of the log's batches up to `offset`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scrubbed:
+class Scrubbed(Struct, frozen=True, kw_only=True):
     """The end of a scrub."""
 
     segment_count: int

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import xml.etree.ElementTree
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.local.apache_kafka.jars import SHORT_RUN_OPTIONS, JarsUnavailableError, KafkaJars, install
+from penstock.protocol.structs import replace
 
 from ..java_compiler import compile_java
 from ..suite import Result, Status, SuiteUnavailableError
@@ -94,7 +96,7 @@ def read_reports(folder: Path) -> Iterator[Result]:
         if _RUNS_TWICE not in result.detail:
             name, _ = _split(result.test)
             invocations[name] += 1
-            yield replace(result, test=f"{name}[{invocations[name]}]")
+            yield dataclasses.replace(result, test=f"{name}[{invocations[name]}]")
 
 
 def _all_results(folder: Path) -> Iterator[Result]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
 from penstock.local.apache_kafka.jars import KafkaJars
 from penstock.local.apache_kafka.tools import MAIN_CLASSES
+from penstock.protocol.structs import replace
 
 from ..java_compiler import compile_java
 from .transcript import Command

@@ -4,13 +4,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from penstock.client import clock
 from penstock.local.processes import ProcessId, identify, is_running, send_signal, wait_gone
+from penstock.protocol.structs import replace
 
 
 @pytest.fixture

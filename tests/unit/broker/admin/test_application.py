@@ -8,7 +8,6 @@ import gc
 import socket
 import ssl
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from penstock.broker.admin.http_server import HttpServer
 from penstock.broker.admin.operation import Answered, Call, HttpError, Operation, Stream
 from penstock.broker.security.http_identities import HttpIdentity
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.structs import replace
 
 
 class Query(Struct, kw_only=True):

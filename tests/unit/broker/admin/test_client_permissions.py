@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import dataclasses
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any, Final
 
 import aiohttp
@@ -43,6 +43,7 @@ from penstock.client.connection import Connection, connect
 from penstock.protocol.acls import AclOperation, PatternType, PermissionType, ResourceType
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 from penstock.protocol.own_apis import OwnApiKey
+from penstock.protocol.structs import replace
 from penstock.quorum.metadata.image import ConfigResourceType
 from penstock.quorum.permissions.ruling import AuthorizerSettings
 
@@ -246,7 +247,9 @@ def test_voters_check_once_more_what_a_client_may_ask_of_them() -> None:
     async def scenario() -> None:
         async with asked() as one:
             node = one.broker.node
-            lagging = replace(node.config, authorizer=AuthorizerSettings(super_users=frozenset({"User:alice"})))
+            lagging = dataclasses.replace(
+                node.config, authorizer=AuthorizerSettings(super_users=frozenset({"User:alice"}))
+            )
             authorizer = authorizer_of(lagging, node.metadata, asyncio.get_running_loop())
             ports = replace(
                 ports_of(node, node.config, asyncio.get_running_loop(), lambda: 0, started_ms=lambda: 0),

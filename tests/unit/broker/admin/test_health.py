@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +24,7 @@ from penstock.broker.admin.rules.node_facts import DirectoryFacts, NodeFacts
 from penstock.broker.configuration.node_config import load
 from penstock.broker.node.admin_ports import ports_of
 from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
+from penstock.protocol.structs import replace
 from penstock.quorum.metadata.image import (
     BrokerRegistration,
     ConfigsImage,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
 from penstock.broker.cluster.rules.recent_departures import RecentDepartures
 from penstock.protocol.ids import BrokerEpoch, NodeId
+from penstock.protocol.structs import replace
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, BrokerRegistration, MetadataImage
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from penstock.broker.cluster.rules.suspicions import Suspicions
 from penstock.broker.cluster.suspected_peers import SuspectedPeers
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.ids import BrokerEpoch, NodeId
+from penstock.protocol.structs import replace
 from penstock.quorum.links.port_probe import REFUSED, UNCLEAR, Accepted, Refused, Unclear
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import BrokerRegistration, MetadataImage

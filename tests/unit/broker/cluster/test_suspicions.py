@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
 from penstock.broker.cluster.rules.suspicions import Suspicions
 from penstock.protocol.ids import BrokerEpoch, NodeId
+from penstock.protocol.structs import replace
 from penstock.quorum.metadata.image import BrokerRegistration, MetadataImage
 
 OWN, PEER, OTHER = NodeId(1), NodeId(2), NodeId(3)

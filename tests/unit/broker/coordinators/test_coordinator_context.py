@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -30,8 +29,7 @@ COMMIT_TIMEOUT_MS = 100
 MARKER_COMMIT = b"\0\0\0\1"
 
 
-@dataclass(slots=True)
-class Note(Effect):
+class Note(Effect, frozen=True):
     """One that only this kind of coordinator has."""
 
     text: str

@@ -1,11 +1,10 @@
 """Which replica a leader sends a consumer to (KIP-392)."""
 
-from dataclasses import replace
-
 import pytest
 from replica import Replica
 
 from penstock.broker.fetching.rules.closest_replica import Reader, closest_replica
+from penstock.protocol.structs import replace
 from penstock.quorum.metadata.records import Endpoint
 
 LISTENER = "PLAINTEXT"

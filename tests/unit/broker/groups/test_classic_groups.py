@@ -1,7 +1,5 @@
 """What Apache Kafka's coordinator does for groups of the classic protocol, a rule at a time."""
 
-from dataclasses import replace
-
 import pytest
 from group_puppet import (
     CONFIG,
@@ -14,6 +12,7 @@ from group_puppet import (
 
 from penstock.broker.groups.classic.records import GROUP_METADATA_KEY, GROUP_METADATA_VALUE
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.structs import replace
 
 
 @pytest.fixture

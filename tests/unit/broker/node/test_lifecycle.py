@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +16,7 @@ from penstock.broker.node.lifecycle import BrokerLifecycle
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, NodeId
 from penstock.protocol.messages import NO_THROTTLE, kio_error
+from penstock.protocol.structs import replace
 from penstock.quorum.decisions.node_requests import BROKER_REGISTRATION
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import BrokerRegistration, MetadataImage

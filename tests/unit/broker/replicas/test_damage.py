@@ -1,6 +1,5 @@
 """When a damaged replica may be repaired, and when what a follower is sent is suspected."""
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -11,6 +10,7 @@ from penstock.broker.replicas.rules.damage import is_replaceable, may_repair
 from penstock.broker.replicas.rules.follower_progress import SUSPICIOUS_COUNT
 from penstock.broker.replicas.rules.repeated_reads import OFFSETS_MAX, RepeatedReads
 from penstock.protocol.ids import LeaderEpoch, NodeId, PartitionEpoch
+from penstock.protocol.structs import replace
 from penstock.quorum.metadata.image import PartitionRegistration
 from penstock.quorum.metadata.records import DIRECTORY_LOST, NO_LEADER
 

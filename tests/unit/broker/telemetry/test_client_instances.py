@@ -1,6 +1,5 @@
 """When a client instance may ask and push, and which instances are known (KIP-714)."""
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -9,6 +8,7 @@ from penstock.broker.telemetry.rules.client_instance import ClientInstance
 from penstock.broker.telemetry.rules.client_instances import ClientInstances
 from penstock.broker.telemetry.rules.subscriptions import ClientDetails, Subscription
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.structs import replace
 
 INTERVAL_MS = 10_000
 ASKS = Subscription(metrics=("org.",), interval_ms=INTERVAL_MS, matches=())

@@ -1,6 +1,5 @@
 """Client metrics subscriptions and what a client is asked for (KIP-714)."""
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -12,6 +11,7 @@ from penstock.broker.telemetry.rules.subscriptions import (
     read_subscription,
     select,
 )
+from penstock.protocol.structs import replace
 
 CLIENT = ClientDetails(
     client_instance_id=UUID(int=7),

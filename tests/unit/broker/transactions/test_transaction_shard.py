@@ -6,7 +6,6 @@ The rules are those of Apache Kafka 4.3's TransactionCoordinator (KIP-98, KIP-36
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from transaction_puppet import (
@@ -40,6 +39,7 @@ from penstock.broker.transactions.transaction_shard import Producer
 from penstock.broker.transactions.transaction_state import PREVIOUS_STATES, TransactionState
 from penstock.protocol.batches import NO_PRODUCER_ID
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
+from penstock.protocol.structs import replace
 
 V1, V2 = 0, 2
 

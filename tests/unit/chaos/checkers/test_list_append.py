@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -14,6 +13,7 @@ from told_history import Told, found
 from penstock.chaos.checkers.finding import Finding
 from penstock.chaos.checkers.list_append import check_list_append
 from penstock.chaos.histories.operation import EventType, Header, History
+from penstock.protocol.structs import replace
 
 
 def append(key: str, value: int) -> list[Any]:

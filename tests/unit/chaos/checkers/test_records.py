@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from penstock.chaos.checkers.records import Anomaly, Sent, Stored, judge
+from penstock.protocol.structs import replace
 
 SENT = [Sent(producer="a", number=number, value=b"a%d" % number, offset=number) for number in range(4)]
 STORED = [Stored(number, b"a%d" % number) for number in range(4)]

@@ -1,7 +1,6 @@
 """The checker of transactions: what it takes for possible, and that it finds each anomaly."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -16,6 +15,7 @@ from penstock.chaos.checkers.transactions import (
     judge_transactions,
     sentences,
 )
+from penstock.protocol.structs import replace
 
 A = Place("a", 0)
 B = Place("b", 0)

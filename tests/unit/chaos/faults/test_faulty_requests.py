@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,7 @@ from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import NodeId
 from penstock.protocol.messages import decode_response, encode_request
+from penstock.protocol.structs import replace
 
 API = "FindCoordinator"
 BODY_OFFSET = 13
@@ -90,7 +91,7 @@ class Room:
         connection = Connection()
         message = FindCoordinatorRequest(coordinator_keys=(key,))
         body = encode_request(ApiKey.FIND_COORDINATOR, 6, 7, "me", message)[4:]
-        context = replace(CONTEXT, node_id=None if node_id is None else NodeId(node_id))
+        context = dataclasses.replace(CONTEXT, node_id=None if node_id is None else NodeId(node_id))
         self._begin(Request(connection, ApiKey.FIND_COORDINATOR, 6, 7, context, memoryview(body), BODY_OFFSET))
         return connection
 

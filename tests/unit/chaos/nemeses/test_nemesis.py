@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from errno import ENOSPC
 from pathlib import Path
 from random import Random
@@ -43,6 +42,7 @@ from penstock.chaos.nemeses.selectors import View
 from penstock.chaos.nemeses.target import NodeState
 from penstock.client import clock
 from penstock.local.errors import ClusterError, NodeFailedError
+from penstock.protocol.structs import replace
 
 DEADLINE_S = 30.0
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -33,6 +32,7 @@ from penstock.protocol.rest.maintenance import Decommission, HarmedPartition, Le
 from penstock.protocol.rest.moves import Assignment, Move, ReassignmentPlan
 from penstock.protocol.rest.quorum import Quorum
 from penstock.protocol.rest.resources import Relationship, ResourceMetadata
+from penstock.protocol.structs import replace
 
 MOVES = [
     Move(topic="t", partition=0, before=[1, 2], after=[3, 2], adding=[3], removing=[1]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from datetime import timedelta
 from random import Random
 from typing import Any
@@ -15,6 +15,7 @@ from kio.static.primitive import i64Timedelta
 
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import NodeId
+from penstock.protocol.structs import replace
 from penstock.quorum.decisions.change import replayed
 from penstock.quorum.decisions.context import ControllerConfig, ControllerResult, DecisionContext
 from penstock.quorum.decisions.delegation_tokens import create_token, expire_token, remove_expired_tokens, renew_token
@@ -118,7 +119,7 @@ def test_without_a_key_or_in_an_old_cluster_there_are_none(controller: Controlle
 def test_renewers_are_users_and_a_node_asks_for_no_token() -> None:
     controller = Controller()
     group = CreatableRenewers(principal_type="Group", principal_name="g")
-    answer = controller.decide(create_token, replace(creation(), renewers=(group,)))
+    answer = controller.decide(create_token, dataclasses.replace(creation(), renewers=(group,)))
     assert answer.error_code == ErrorCode.INVALID_PRINCIPAL_TYPE
     assert not controller.image.delegation_tokens
     code = controller.refusal(create_token, creation(), principal=None)

@@ -1,6 +1,5 @@
 """AssignReplicasToDirs: in which log directory replicas are, and what that means for who leads (KIP-858)."""
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -19,6 +18,7 @@ from typed_ids import node_ids
 
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
+from penstock.protocol.structs import replace
 from penstock.quorum.decisions.directories import assign_replicas_to_dirs
 from penstock.quorum.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
 from penstock.quorum.metadata.image import BrokerRegistration, ConfigResourceType

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
 from typed_ids import node_ids
 
 from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
+from penstock.protocol.structs import replace
 from penstock.quorum.fencing.broker_outages import BrokerOutages
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import (

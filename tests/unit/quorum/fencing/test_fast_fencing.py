@@ -1,11 +1,11 @@
 """Who is fenced before the end of its session, and who never is. Every way out of every state is walked."""
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
 from penstock.protocol.ids import BrokerEpoch, NodeId
+from penstock.protocol.structs import replace
 from penstock.quorum.fencing.fast_fencing import DIAL_TIMES_MS, Attempt, Bar, Dial, Effect, FastFencing, Fence
 from penstock.quorum.metadata.image import BrokerRegistration, MetadataImage
 from penstock.quorum.metadata.records import Endpoint

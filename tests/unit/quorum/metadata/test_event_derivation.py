@@ -1,7 +1,6 @@
 """Events from changes of the metadata."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -12,6 +11,7 @@ from replicated_topics import make_topic
 from typed_ids import node_ids
 
 from penstock.protocol.ids import ControllerEpoch, NodeId, TopicId
+from penstock.protocol.structs import replace
 from penstock.quorum.decisions.heartbeats import fence_expired
 from penstock.quorum.metadata import event_derivation
 from penstock.quorum.metadata.cluster_events import (

@@ -1,6 +1,5 @@
 """However an image comes about, it is the same: replay, snapshot and replay, delta by delta, and from nothing."""
 
-from dataclasses import replace
 from random import Random
 from uuid import UUID
 
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from typed_ids import node_ids
 
 from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
+from penstock.protocol.structs import replace
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, ConfigResource, MetadataImage
 from penstock.quorum.metadata.loader import MetadataLoader

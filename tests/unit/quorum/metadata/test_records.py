@@ -39,7 +39,7 @@ any_record: st.SearchStrategy[MetadataRecord] = st.one_of(
                     ("features", SupportedFeature),
                     ("entity", ClientQuotaEntity),
                 )
-                if name in cls.__dataclass_fields__
+                if name in cls.__struct_fields__
             },
             # A value that is no number is no quota, and not equal to itself.
             **({"value": st.floats(allow_nan=False)} if cls is ClientQuotaRecord else {}),

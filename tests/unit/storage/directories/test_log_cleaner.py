@@ -14,6 +14,7 @@ import pytest
 from node_disk import NOW_MS, NodeDisk, node_disk
 from produced_batches import produced
 
+from penstock.protocol import structs
 from penstock.protocol.batches import iterate_headers
 from penstock.protocol.records import Record, read_records, write_batch
 from penstock.storage.compaction.compaction import compact
@@ -378,7 +379,7 @@ def test_it_runs_until_it_is_cancelled_and_then_nothing_compacts_any_more() -> N
 def test_it_can_be_switched_off() -> None:
     with fixture() as it:
         write(it.disk.log("table"), "a", 40)
-        it.config = replace(it.config, log_cleaner_enable=False)
+        it.config = structs.replace(it.config, log_cleaner_enable=False)
 
         async def scenario() -> None:
             running = asyncio.ensure_future(it.cleaner.run())

@@ -5,13 +5,13 @@ The table is our own, made by reading that document: by `kind`, the fields that 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 from rest_node import BROKER, RestNode, run_with
 
 from penstock.protocol.ids import NodeId
+from penstock.protocol.structs import replace
 
 PROPERTIES: Final = {"offsets_topic_num_partitions": "1", "group_consumer_assignment_interval_ms": "0"}
 JSON: Final = {"Accept": "application/json"}

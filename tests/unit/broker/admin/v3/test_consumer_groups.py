@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rest_node import BROKER, RestNode, names, run_with
 
 from penstock.broker.admin.v3.consumer_lags import PLACES_MAX
 from penstock.broker.admin.v3.group_descriptions import state_name
 from penstock.protocol.ids import NodeId
+from penstock.protocol.structs import replace
 
 PROPERTIES = {"offsets_topic_num_partitions": "2", "group_consumer_assignment_interval_ms": "0"}
 RECORD = {"partition_id": 0, "value": {"type": "STRING", "data": "x"}}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rest_node import BROKER, RestNode, names, run_with
 
 from penstock.protocol.ids import NodeId
+from penstock.protocol.structs import replace
 from penstock.quorum.metadata.image import MetadataImage
 
 

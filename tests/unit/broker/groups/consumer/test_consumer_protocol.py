@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from consumer_puppet import REBALANCE_TIMEOUT_MS, Consumer, ConsumerPuppet, imag
 from group_puppet import CONFIG, GROUP, SETTINGS
 
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.structs import replace
 
 ALL = {("topic", partition) for partition in range(6)}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from struct import pack
 
 import pytest
@@ -14,6 +13,7 @@ from penstock.broker.configuration.consumer_config import MigrationPolicy
 from penstock.broker.groups.classic.embedded_protocol import read_assignment, read_subscription, write_assignment
 from penstock.broker.groups.classic.timers import JoinDeadline
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
+from penstock.protocol.structs import replace
 
 ALL = {("topic", partition) for partition in range(6)}
 INTERVAL_MS = 1_000

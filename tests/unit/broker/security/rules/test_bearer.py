@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from penstock.broker.configuration.bearer_config import BearerConfig
 from penstock.broker.security.rules.bearer import TOKEN_LETTERS_MAX, BearerExchange, BearerToken, TokenRefused
 from penstock.broker.security.rules.bearer_claims import checked_claims, unsigned_verifier
 from penstock.broker.security.rules.sasl_exchange import AuthenticationFailed, Proved
+from penstock.protocol.structs import replace
 
 NOW_MS = 1000 * NOW_S
 CONFIG = BearerConfig(

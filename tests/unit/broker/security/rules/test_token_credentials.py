@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import replace
 
 import pytest
 
 from penstock.broker.security.rules.sasl_mechanisms import CredentialSources
 from penstock.protocol.scram import SCRAM_SHA_256, SCRAM_SHA_512, ScramMechanism
+from penstock.protocol.structs import replace
 from penstock.quorum.metadata.image import EMPTY_IMAGE
 from penstock.quorum.metadata.persistent_map import PersistentMap
 from penstock.quorum.metadata.security_image import DelegationToken

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -11,6 +10,7 @@ from penstock.broker.tiers.rules.metadata_records import decode_event, encode_ev
 from penstock.broker.tiers.rules.remote_segment import RemoteSegment, SegmentState, SegmentUpdate, TierPartition
 from penstock.protocol.errors import CorruptData
 from penstock.protocol.ids import LeaderEpoch, NodeId, TopicId
+from penstock.protocol.structs import replace
 
 TOPIC_ID = TopicId(UUID("01234567-89ab-cdef-fedc-ba9876543210"))
 OTHER_ID = TopicId(UUID(int=((2**64 - 5) << 64) | 77))
