@@ -24,6 +24,7 @@ from .workloads.crowd import crowd
 from .workloads.exposition import exposition
 from .workloads.groups import MEMBERS, PARTITIONS, SMALL_GROUPS, groups
 from .workloads.http_crowd import http_crowd
+from .workloads.large_answers import large_answers
 from .workloads.leader_failover import DEFAULTS, QUICK_TIMEOUTS, leader_failover
 from .workloads.listing import listing
 from .workloads.memory import memory
@@ -82,7 +83,7 @@ class Cell(Struct, frozen=True, kw_only=True):
     needs_image: bool = False
     """Whether it writes the metadata of a cluster itself."""
     needs_http: bool = False
-    """Whether it asks nodes over HTTP. Such a cell starts a node of its own."""
+    """Whether it asks nodes over HTTP, or runs one in the measuring process. Such a cell starts a node of its own."""
     needs_tiers: bool = False
     """Whether its topics are in a tier."""
     needs_growth: bool = False
@@ -217,6 +218,14 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
             "http/listing",
             f"{MANY_PARTITIONS // part:,} partitions listed",
             lambda target: listing(target, partitions=MANY_PARTITIONS // part),
+        ),
+        Cell(
+            name="large-answers",
+            title=f"requests about each of {MANY_PARTITIONS // part:,} partitions",
+            run=lambda target: large_answers(target, partitions=MANY_PARTITIONS // part),
+            needs_node=True,
+            needs_http=True,
+            is_particular=True,
         ),
         _http(
             "http/scraping",

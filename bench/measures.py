@@ -97,6 +97,7 @@ MEASURES: Final[Sequence[Measure]] = (
     Measure(name="exposition_ms", title="an exposition", unit="ms", is_compared=False),
     Measure(name="exposition_cpu_ms", title="an exposition: CPU", unit="ms", is_compared=False),
     Measure(name="list_ms", title="the longest list", unit="ms", is_compared=False),
+    Measure(name="answer_ms", title="the longest answer", unit="ms", is_compared=False),
     Measure(name="turn_ms_median", title="longest turn meanwhile, median", unit="ms", is_compared=False),
     Measure(name="turn_ms_max", title="longest turn meanwhile, worst", unit="ms", is_compared=False),
     Measure(
@@ -354,6 +355,7 @@ GOALS: Final[Sequence[Goal]] = (
         Goal(cells=f"http/{what}", measure="turn_ms_median", at_most=20.0, is_ratio=False)
         for what in ("exposition", "listing")
     ),
+    Goal(cells="large-answers", measure="turn_ms_median", at_most=20.0, is_ratio=False),
     Goal(cells="http/scraping", measure="scraping_cpu_ratio", at_most=1.02, is_ratio=False),
     Goal(cells="quorum/failover", measure="kill_failover_median_ms", at_most=300.0, is_ratio=False),
     Goal(cells="quorum/failover", measure="kill_failover_worst_ms", at_most=500.0, is_ratio=False),

@@ -14,8 +14,10 @@ from contextlib import asynccontextmanager, contextmanager
 from random import Random
 from time import perf_counter_ns
 from typing import Final, TypeVar
+from uuid import UUID
 
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.create_topics.v7.response import CreateTopicsResponse
 from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32
 
@@ -108,12 +110,19 @@ async def _node(loop: asyncio.AbstractEventLoop, properties: Mapping[str, str]) 
             await admin.stop()
 
 
-async def create_topic(node: Node, name: str, partitions: int) -> None:
-    """Until each of them is led; what is in memory then is of those objects that no collection looks at."""
+async def create_topic(node: Node, name: str, partitions: int) -> UUID:
+    """Until each partition is led; what is in memory then is of those objects that no collection looks at.
+
+    Returns the topic's id.
+    """
     topic = CreatableTopic(
         name=TopicName(name), num_partitions=i32(partitions), replication_factor=i16(-1), assignments=(), configs=()
     )
     async with await connect(HOST, node.bound_ports["PLAINTEXT"]) as connection:
-        await connection.call(CreateTopicsRequest(topics=(topic,)))
+        response = await connection.call(CreateTopicsRequest(topics=(topic,)))
+    assert isinstance(response, CreateTopicsResponse), "the one to that request"
+    (created,) = response.topics
+    assert created.topic_id is not None, f"the topic was not created: {created}"
     await node.parts.partitions.settled()
     freeze()
+    return created.topic_id

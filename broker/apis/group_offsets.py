@@ -12,8 +12,8 @@ of topics that it may read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
-from typing import Final, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar, cast
 from uuid import UUID
 
 from kio.schema.offset_delete.v0.request import OffsetDeleteRequest
@@ -26,7 +26,7 @@ from kio.schema.offset_fetch.v9 import request as fetch_by_name
 from kio.schema.offset_fetch.v9 import response as fetched_by_name
 from kio.schema.offset_fetch.v10 import request as fetch_by_id
 from kio.schema.offset_fetch.v10 import response as fetched_by_id
-from kio.schema.types import TopicName
+from kio.schema.types import GroupId, TopicName
 from kio.static.primitive import i32, i64
 
 from ...protocol.acls import AclOperation, ResourceType
@@ -37,7 +37,9 @@ from ..cluster.metadata_cache import MetadataCache
 from ..coordinators.group_coordinator import GroupCoordinator
 from ..groups.offset_protocol import FetchedOffset, OffsetProtocol
 from ..network.handlers import Handlers
+from ..network.large_messages import ITEMS_A_TURN
 from ..network.request import Request, RequestContext
+from ..network.rules.large_response import LargeResponse
 from .permissions import denied_names, require
 from .response_collector import ResponseCollector
 
@@ -55,6 +57,25 @@ OffsetFetch: TypeAlias = fetch_by_name.OffsetFetchRequest | fetch_by_id.OffsetFe
 OffsetFetched: TypeAlias = fetched_by_name.OffsetFetchResponse | fetched_by_id.OffsetFetchResponse
 NamedGroup: TypeAlias = fetched_by_name.OffsetFetchResponseGroup
 IdentifiedGroup: TypeAlias = fetched_by_id.OffsetFetchResponseGroup
+ReplyFetched: TypeAlias = "Callable[[OffsetFetched | LargeResponse[OffsetFetched]], None]"
+
+
+class _Found(NamedTuple, Generic[T]):
+    """What was found of one group, as of one moment."""
+
+    group: Callable[[], T]
+    """Makes the group's part of the response."""
+    partition_count: int = 0
+
+
+def _respond(
+    found: Sequence[_Found[T]], reply: ReplyFetched, response_of: Callable[[tuple[T, ...]], OffsetFetched]
+) -> None:
+    def make() -> OffsetFetched:
+        return response_of(tuple(one.group() for one in found))
+
+    is_large = sum(one.partition_count for one in found) > ITEMS_A_TURN
+    reply(LargeResponse(make) if is_large else make())
 
 
 def register(handlers: Handlers, groups: GroupCoordinator, metadata: MetadataCache) -> None:
@@ -68,7 +89,7 @@ class GroupOffsets:
         self._groups = groups
         self._metadata = metadata
 
-    def fetch(self, message: OffsetFetch, request: Request, reply: Callable[[OffsetFetched], None]) -> None:
+    def fetch(self, message: OffsetFetch, request: Request, reply: ReplyFetched) -> None:
         if isinstance(message, fetch_by_id.OffsetFetchRequest):
             self._fetch_by_id(message, request.context, reply)
         else:
@@ -79,20 +100,24 @@ class GroupOffsets:
         self,
         message: fetch_by_name.OffsetFetchRequest,
         context: RequestContext,
-        reply: Callable[[OffsetFetched], None],
+        reply: ReplyFetched,
         *,
         is_error_of_partitions: bool,
     ) -> None:
-        answers: ResponseCollector[NamedGroup] = ResponseCollector(
-            len(message.groups),
-            lambda groups: reply(fetched_by_name.OffsetFetchResponse(throttle_time=NO_THROTTLE, groups=groups)),
+        def response_of(groups: tuple[NamedGroup, ...]) -> OffsetFetched:
+            return fetched_by_name.OffsetFetchResponse(throttle_time=NO_THROTTLE, groups=groups)
+
+        answers: ResponseCollector[_Found[NamedGroup]] = ResponseCollector(
+            len(message.groups), lambda found: _respond(found, reply, response_of)
         )
         for number, group in enumerate(message.groups):
 
             def of_error(error: ErrorCode, group: fetch_by_name.OffsetFetchRequestGroup = group) -> NamedGroup:
                 return _named_error(group, error, is_error_of_partitions=is_error_of_partitions)
 
-            def of_offsets(offsets: OffsetProtocol, group: fetch_by_name.OffsetFetchRequestGroup = group) -> NamedGroup:
+            def of_offsets(
+                offsets: OffsetProtocol, group: fetch_by_name.OffsetFetchRequestGroup = group
+            ) -> _Found[NamedGroup]:
                 return self._named_group(offsets, group, context, require_stable=message.require_stable)
 
             self._fetch_group(group, context, of_offsets, of_error, answers.slot(number))
@@ -101,11 +126,13 @@ class GroupOffsets:
         self,
         message: fetch_by_id.OffsetFetchRequest,
         context: RequestContext,
-        reply: Callable[[OffsetFetched], None],
+        reply: ReplyFetched,
     ) -> None:
-        answers: ResponseCollector[IdentifiedGroup] = ResponseCollector(
-            len(message.groups),
-            lambda groups: reply(fetched_by_id.OffsetFetchResponse(throttle_time=NO_THROTTLE, groups=groups)),
+        def response_of(groups: tuple[IdentifiedGroup, ...]) -> OffsetFetched:
+            return fetched_by_id.OffsetFetchResponse(throttle_time=NO_THROTTLE, groups=groups)
+
+        answers: ResponseCollector[_Found[IdentifiedGroup]] = ResponseCollector(
+            len(message.groups), lambda found: _respond(found, reply, response_of)
         )
         for number, group in enumerate(message.groups):
 
@@ -116,7 +143,7 @@ class GroupOffsets:
 
             def of_offsets(
                 offsets: OffsetProtocol, group: fetch_by_id.OffsetFetchRequestGroup = group
-            ) -> IdentifiedGroup:
+            ) -> _Found[IdentifiedGroup]:
                 return self._identified_group(offsets, group, context, require_stable=message.require_stable)
 
             self._fetch_group(group, context, of_offsets, of_error, answers.slot(number))
@@ -125,9 +152,9 @@ class GroupOffsets:
         self,
         group: fetch_by_name.OffsetFetchRequestGroup | fetch_by_id.OffsetFetchRequestGroup,
         context: RequestContext,
-        of_offsets: Callable[[OffsetProtocol], T],
+        of_offsets: Callable[[OffsetProtocol], _Found[T]],
         of_error: Callable[[ErrorCode], T],
-        reply: Callable[[T], None],
+        reply: Callable[[_Found[T]], None],
     ) -> None:
         try:
             if context.authorizer is not None:
@@ -135,11 +162,14 @@ class GroupOffsets:
             partition = self._groups.coordinators.get(group.group_id)
             offsets = partition.shard.offsets
             offsets.check_fetcher(group.group_id, group.member_id, group.member_epoch)
-            answer = of_offsets(offsets)
+            found = of_offsets(offsets)
         except KafkaError as error:
-            reply(of_error(error.code))
+            refused = error.code
+            reply(_Found(lambda: of_error(refused)))
         else:
-            partition.reply_when_committed(reply, lambda error: of_error(FETCH_ERRORS.get(error, error)))(answer)
+            partition.reply_when_committed(
+                reply, lambda failure: _Found(lambda: of_error(FETCH_ERRORS.get(failure, failure)))
+            )(found)
 
     def _named_group(
         self,
@@ -148,7 +178,7 @@ class GroupOffsets:
         context: RequestContext,
         *,
         require_stable: bool,
-    ) -> NamedGroup:
+    ) -> _Found[NamedGroup]:
         by_name = self._metadata.image.topics.by_name
         if group.topics is None:
             fetched = offsets.fetch_all(group.group_id, by_name, require_stable=require_stable)
@@ -179,11 +209,7 @@ class GroupOffsets:
                     for wanted in group.topics
                     if wanted.name in denied
                 }
-        return fetched_by_name.OffsetFetchResponseGroup(
-            group_id=group.group_id,
-            topics=tuple(_named_topic(name, partitions) for name, partitions in fetched.items()),
-            error_code=kio_error(ErrorCode.NONE),
-        )
+        return _Found(lambda: _named_group(group.group_id, fetched), sum(map(len, fetched.values())))
 
     def _identified_group(
         self,
@@ -192,7 +218,7 @@ class GroupOffsets:
         context: RequestContext,
         *,
         require_stable: bool,
-    ) -> IdentifiedGroup:
+    ) -> _Found[IdentifiedGroup]:
         topics = self._metadata.image.topics
         fetched: dict[UUID | None, Mapping[int, FetchedOffset]] = {}
         if group.topics is None:
@@ -218,11 +244,7 @@ class GroupOffsets:
                     else offsets.fetch(group.group_id, topic.name, topic.topic_id, index, require_stable=require_stable)
                     for index in wanted.partition_indexes
                 }
-        return fetched_by_id.OffsetFetchResponseGroup(
-            group_id=group.group_id,
-            topics=tuple(_identified_topic(topic_id, partitions) for topic_id, partitions in fetched.items()),
-            error_code=kio_error(ErrorCode.NONE),
-        )
+        return _Found(lambda: _identified_group(group.group_id, fetched), sum(map(len, fetched.values())))
 
     def delete(
         self, message: OffsetDeleteRequest, request: Request, reply: Callable[[OffsetDeleteResponse], None]
@@ -272,14 +294,30 @@ def _hidden_topics(context: RequestContext, names: Iterable[str]) -> Set[str]:
     return denied_names(context, ApiKey.OFFSET_FETCH, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
 
 
+def _named_group(group_id: GroupId, fetched: Mapping[str, Mapping[int, FetchedOffset]]) -> NamedGroup:
+    return fetched_by_name.OffsetFetchResponseGroup(
+        group_id=group_id,
+        topics=tuple(_named_topic(name, partitions) for name, partitions in fetched.items()),
+        error_code=kio_error(ErrorCode.NONE),
+    )
+
+
+def _identified_group(group_id: GroupId, fetched: Mapping[UUID | None, Mapping[int, FetchedOffset]]) -> IdentifiedGroup:
+    return fetched_by_id.OffsetFetchResponseGroup(
+        group_id=group_id,
+        topics=tuple(_identified_topic(topic_id, partitions) for topic_id, partitions in fetched.items()),
+        error_code=kio_error(ErrorCode.NONE),
+    )
+
+
 def _named_topic(name: str, partitions: Mapping[int, FetchedOffset]) -> fetched_by_name.OffsetFetchResponseTopics:
     return fetched_by_name.OffsetFetchResponseTopics(
         name=TopicName(name),
         partitions=tuple(
             fetched_by_name.OffsetFetchResponsePartitions(
-                partition_index=i32(index),
-                committed_offset=i64(fetched.offset),
-                committed_leader_epoch=i32(fetched.leader_epoch),
+                partition_index=cast(i32, index),
+                committed_offset=cast(i64, fetched.offset),
+                committed_leader_epoch=cast(i32, fetched.leader_epoch),
                 metadata=fetched.metadata,
                 error_code=kio_error(fetched.error),
             )
@@ -295,9 +333,9 @@ def _identified_topic(
         topic_id=topic_id,
         partitions=tuple(
             fetched_by_id.OffsetFetchResponsePartitions(
-                partition_index=i32(index),
-                committed_offset=i64(fetched.offset),
-                committed_leader_epoch=i32(fetched.leader_epoch),
+                partition_index=cast(i32, index),
+                committed_offset=cast(i64, fetched.offset),
+                committed_leader_epoch=cast(i32, fetched.leader_epoch),
                 metadata=fetched.metadata,
                 error_code=kio_error(fetched.error),
             )

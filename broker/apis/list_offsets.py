@@ -22,31 +22,29 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Container, Iterator, Mapping
-from datetime import timedelta
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest
-from kio.schema.list_offsets.v11.response import (
-    ListOffsetsPartitionResponse,
-    ListOffsetsResponse,
-    ListOffsetsTopicResponse,
-)
-from kio.schema.types import TopicName
-from kio.static.primitive import i32, i64
-
 from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.batches import NO_TIMESTAMP
-from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.fetch import READ_COMMITTED
 from ...protocol.ids import NO_LEADER_EPOCH, LeaderEpoch, NodeId
-from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, kio_error
+from ...protocol.list_offsets import (
+    AskedPartition,
+    ListOffsetsRequest,
+    ToldPartition,
+    ToldTopic,
+    decode_list_offsets,
+    encode_list_offsets_response,
+)
 from ...storage.log.timestamp_lookup import TimestampOffset
 from ..cluster.rules.offset_questions import OffsetTime
 from ..network.handlers import Handlers
+from ..network.large_messages import LARGE_BODY_BYTES, in_turns
 from ..network.request import Request, RequestContext
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
@@ -93,28 +91,51 @@ TierOffsets: TypeAlias = Mapping[tuple[str, int], FoundOffset | KafkaError]
 def register(
     handlers: Handlers, partitions: ReplicaManager, tier: Callable[[], TierSearch | None] = lambda: None
 ) -> None:
-    async def answer_later(
-        request: Request, message: ListOffsetsRequest, search: TierSearch, denied: Container[str]
-    ) -> None:
-        found = await search_tier(partitions, message, search, denied)
-        response = list_offsets(partitions, message, request.api_version, found, denied)
-        request.respond(encode_response(request.api_key, request.api_version, request.correlation_id, response))
+    handlers.add(ApiKey.LIST_OFFSETS, ListOffsetsHandler(partitions, tier).begin)
 
-    def begin(request: Request) -> Awaitable[None] | None:
-        version = request.api_version
-        message = decode_request(request.api_key, version, request.body, request.body_offset)
-        assert isinstance(message, ListOffsetsRequest), "the class of every version"
-        denied: Container[str] = ()
-        if request.context.authorizer is not None:
-            denied = _denied(request.context, message)
-        search = tier()
-        if search is not None and any(_in_tier(partitions, message, denied)):
-            return answer_later(request, message, search, denied)
-        response = list_offsets(partitions, message, version, denied=denied)
-        request.respond(encode_response(request.api_key, version, request.correlation_id, response))
+
+class ListOffsetsHandler:
+    def __init__(self, partitions: ReplicaManager, tier: Callable[[], TierSearch | None]) -> None:
+        self._partitions = partitions
+        self._tier = tier
+
+    def begin(self, request: Request) -> Awaitable[None] | None:
+        if len(request.body) - request.body_offset > LARGE_BODY_BYTES:
+            return self._answer_large(request, bytes(request.body[request.body_offset :]))
+        message = decode_list_offsets(request.api_version, request.body, request.body_offset)
+        question = self._question(request, message)
+        search = self._tier()
+        if search is not None and any(_in_tier(self._partitions, message, question.denied)):
+            return self._answer_later(request, question, search)
+        asked = question.asked
+        _respond(request, asked, [*map(question.answer, asked)])
         return None
 
-    handlers.add(ApiKey.LIST_OFFSETS, begin)
+    async def _answer_large(self, request: Request, body: bytes) -> None:
+        in_thread = partial(asyncio.get_running_loop().run_in_executor, None)
+        try:
+            message = await in_thread(decode_list_offsets, request.api_version, body, 0)
+        except CorruptData as error:
+            request.close_connection(str(error))
+            return
+        question = self._question(request, message)
+        search = self._tier()
+        if search is not None and any(_in_tier(self._partitions, message, question.denied)):
+            await self._answer_later(request, question, search)
+            return
+        asked = question.asked
+        answers = await in_turns(asked, question.answer)
+        request.respond(await in_thread(_encode, request, asked, answers))
+
+    async def _answer_later(self, request: Request, question: OffsetQuestion, search: TierSearch) -> None:
+        question.tiered = await search_tier(self._partitions, question.request, search, question.denied)
+        asked = question.asked
+        _respond(request, asked, await in_turns(asked, question.answer))
+
+    def _question(self, request: Request, message: ListOffsetsRequest) -> OffsetQuestion:
+        context = request.context
+        denied = () if context.authorizer is None else _denied(context, message)
+        return OffsetQuestion(self._partitions, message, request.api_version, denied)
 
 
 def _denied(context: RequestContext, request: ListOffsetsRequest) -> Container[str]:
@@ -127,7 +148,7 @@ def _denied(context: RequestContext, request: ListOffsetsRequest) -> Container[s
 
 def _in_tier(
     partitions: ReplicaManager, request: ListOffsetsRequest, denied: Container[str]
-) -> Iterator[tuple[Partition, ListOffsetsPartition]]:
+) -> Iterator[tuple[Partition, AskedPartition]]:
     """The partitions that are asked for a timestamp, and whose start only a tier has."""
     for topic in request.topics:
         if topic.name in denied:
@@ -143,7 +164,7 @@ async def search_tier(
 ) -> TierOffsets:
     answers: dict[tuple[str, int], FoundOffset | KafkaError] = {}
 
-    async def find(partition: Partition, wanted: ListOffsetsPartition) -> None:
+    async def find(partition: Partition, wanted: AskedPartition) -> None:
         key = partition.topic, partition.index
         answers[key] = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
         try:
@@ -156,7 +177,7 @@ async def search_tier(
             if found is not None:
                 answers[key] = FoundOffset(found.offset, found.timestamp, found.leader_epoch)
 
-    timeout_ms = request.timeout // timedelta(milliseconds=1) or search.timeout_ms
+    timeout_ms = request.timeout_ms or search.timeout_ms
     try:
         async with asyncio.timeout(timeout_ms / 1000), asyncio.TaskGroup() as tasks:
             for partition, wanted in _in_tier(partitions, request, denied):
@@ -166,57 +187,67 @@ async def search_tier(
     return answers
 
 
-def list_offsets(
-    partitions: ReplicaManager,
-    request: ListOffsetsRequest,
-    version: int,
-    tiered: TierOffsets = MappingProxyType({}),
-    denied: Container[str] = (),
-) -> ListOffsetsResponse:
-    """`denied` are topics that the client may not describe."""
-    names = Counter((topic.name, wanted.partition_index) for topic in request.topics for wanted in topic.partitions)
-    topics: dict[TopicName, dict[int, ListOffsetsPartitionResponse]] = {}
-    for topic in request.topics:
-        for wanted in topic.partitions:
-            index = wanted.partition_index
-            error, found = ErrorCode.NONE, NOT_FOUND
-            try:
-                if topic.name in denied:
-                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                if names[topic.name, index] > 1:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST)
-                if wanted.timestamp < 0 and version < FIRST_VERSIONS.get(wanted.timestamp, version + 1):
-                    raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-                partition = partitions.get_online(topic.name, index)
-                in_tier = tiered.get((topic.name, index))
-                if isinstance(in_tier, KafkaError):
-                    raise in_tier
-                found = find_offset(partition, wanted, NodeId(request.replica_id), request.isolation_level)
-                if in_tier is not None:
-                    found = in_tier
-            except KafkaError as refusal:
-                error = refusal.code
-                if error is ErrorCode.OFFSET_NOT_AVAILABLE and version < FIRST_OFFSET_NOT_AVAILABLE_VERSION:
-                    error = ErrorCode.LEADER_NOT_AVAILABLE
-            # A duplicate topic is answered once; a topic without partitions is not answered.
-            topics.setdefault(topic.name, {})[index] = ListOffsetsPartitionResponse(
-                partition_index=wanted.partition_index,
-                error_code=kio_error(error),
-                timestamp=i64(found.timestamp_ms),
-                offset=i64(found.offset),
-                leader_epoch=i32(found.leader_epoch),
-            )
-    return ListOffsetsResponse(
-        throttle_time=NO_THROTTLE,
-        topics=tuple(
-            ListOffsetsTopicResponse(name=name, partitions=tuple(answers.values())) for name, answers in topics.items()
-        ),
-    )
+class OffsetQuestion:
+    """What is asked for, and the answer for each partition of it."""
+
+    def __init__(
+        self, partitions: ReplicaManager, request: ListOffsetsRequest, version: int, denied: Container[str] = ()
+    ) -> None:
+        """`denied` are topics that the client may not describe."""
+        self.request = request
+        self.denied = denied
+        self.tiered: TierOffsets = MappingProxyType({})
+        self.asked = [(topic.name, wanted) for topic in request.topics for wanted in topic.partitions]
+        self._partitions = partitions
+        self._version = version
+        self._replica_id = NodeId(request.replica_id)
+        # One is not asked for twice, and one is what most requests ask for.
+        self._times_asked = (
+            Counter((name, wanted.partition_index) for name, wanted in self.asked) if len(self.asked) > 1 else None
+        )
+
+    def answer(self, asked: tuple[str, AskedPartition]) -> ToldPartition:
+        name, wanted = asked
+        index, version = wanted.partition_index, self._version
+        error, found = ErrorCode.NONE, NOT_FOUND
+        try:
+            if name in self.denied:
+                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            if self._times_asked is not None and self._times_asked[name, index] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST)
+            if wanted.timestamp < 0 and version < FIRST_VERSIONS.get(wanted.timestamp, version + 1):
+                raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+            partition = self._partitions.get_online(name, index)
+            in_tier = self.tiered.get((name, index))
+            if isinstance(in_tier, KafkaError):
+                raise in_tier
+            found = find_offset(partition, wanted, self._replica_id, self.request.isolation_level)
+            if in_tier is not None:
+                found = in_tier
+        except KafkaError as refusal:
+            error = refusal.code
+            if error is ErrorCode.OFFSET_NOT_AVAILABLE and version < FIRST_OFFSET_NOT_AVAILABLE_VERSION:
+                error = ErrorCode.LEADER_NOT_AVAILABLE
+        return ToldPartition(index, error, found.timestamp_ms, found.offset, found.leader_epoch)
 
 
-def find_offset(
-    partition: Partition, wanted: ListOffsetsPartition, replica_id: NodeId, isolation_level: int
-) -> FoundOffset:
+def told_topics(asked: Iterable[tuple[str, AskedPartition]], answers: Iterable[ToldPartition]) -> Sequence[ToldTopic]:
+    """A duplicate topic is answered once; a topic without partitions is not answered."""
+    topics: dict[str, dict[int, ToldPartition]] = {}
+    for (name, wanted), answer in zip(asked, answers, strict=True):
+        topics.setdefault(name, {})[wanted.partition_index] = answer
+    return [ToldTopic(name, [*of_topic.values()]) for name, of_topic in topics.items()]
+
+
+def _encode(request: Request, asked: Iterable[tuple[str, AskedPartition]], answers: Iterable[ToldPartition]) -> bytes:
+    return encode_list_offsets_response(request.api_version, request.correlation_id, told_topics(asked, answers))
+
+
+def _respond(request: Request, asked: Iterable[tuple[str, AskedPartition]], answers: Iterable[ToldPartition]) -> None:
+    request.respond(_encode(request, asked, answers))
+
+
+def find_offset(partition: Partition, wanted: AskedPartition, replica_id: NodeId, isolation_level: int) -> FoundOffset:
     """Raises KafkaError."""
     check_epoch(partition, wanted, replica_id)
     state = partition.state
@@ -254,7 +285,7 @@ def find_offset(
     return FoundOffset(found.offset, found.timestamp, found.leader_epoch)
 
 
-def check_epoch(partition: Partition, wanted: ListOffsetsPartition, replica_id: NodeId) -> None:
+def check_epoch(partition: Partition, wanted: AskedPartition, replica_id: NodeId) -> None:
     """Raises KafkaError when this replica is not the one to ask."""
     state = partition.state
     current_leader_epoch = LeaderEpoch(wanted.current_leader_epoch)

@@ -12,35 +12,26 @@ does not have this listener is LEADER_NOT_AVAILABLE up to version 5, LISTENER_NO
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
-from typing import Final, NamedTuple, TypeAlias, cast
-from uuid import UUID
-
-from kio.schema.metadata.v13.response import (
-    MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
-from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import i32
+from typing import Final, NamedTuple, TypeAlias
 
 from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.ids import NO_NODE, NodeId
-from ...protocol.messages import NO_THROTTLE, decode_request, encode_response, kio_error, with_correlation_id
+from ...protocol.ids import TopicId
+from ...protocol.messages import decode_request, encode_response, with_correlation_id
 from ...protocol.metadata import MetadataRequest, MetadataResponse
 from ...quorum.decisions.topic_names import INTERNAL_TOPICS, invalid_topic_name
-from ...quorum.metadata.image import EMPTY_IMAGE, MetadataImage, TopicImage
+from ...quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 from ..cluster.metadata_cache import MetadataCache
-from ..cluster.rules.cluster_view import OPERATIONS_NOT_ASKED_FOR, ClusterView
 from ..cluster.rules.recent_departures import NO_DEPARTURES, RecentDepartures
 from ..cluster.suspected_peers import SuspectedPeers
 from ..network.handlers import Handlers
+from ..network.large_messages import ITEMS_A_TURN
 from ..network.request import Request, RequestContext
+from .metadata_response import NOTHING_DENIED, Denied, error_response, metadata_response, named_leaders
 
-VERSION_OF_LISTENER_NOT_FOUND = 6
 VERSION_OF_IDS_IN_REQUESTS = 12
 CACHED_BYTES_MAX = 8 * 1024 * 1024
 """Bound of the cache of encoded responses; when it is exceeded, the cache is cleared."""
@@ -51,16 +42,6 @@ created are still missing when it returns."""
 
 
 _CacheKey: TypeAlias = tuple[int, str, tuple[str, str] | None, bytes]
-
-
-class Denied(NamedTuple):
-    """Names of topics that a client may not know of, and of those that it may not have created."""
-
-    hidden: frozenset[str] = frozenset()
-    uncreatable: frozenset[str] = frozenset()
-
-
-NOTHING_DENIED: Final = Denied()
 
 
 NO_LEADERS: Final[frozenset[int]] = frozenset()
@@ -103,6 +84,8 @@ class MetadataHandler:
         self._suspected = suspected
         self._cached: dict[_CacheKey, _Answer] = {}
         self._cached_bytes = 0
+        self._begun: dict[_CacheKey, asyncio.Future[_Answer]] = {}
+        """Those that a thread makes. A thousand clients that ask for the same wait for one."""
         # What they were made of.
         self._cached_image: MetadataImage = EMPTY_IMAGE
         self._cached_departed = NO_DEPARTURES
@@ -117,19 +100,27 @@ class MetadataHandler:
         request.respond(with_correlation_id(found.frame, request.correlation_id))
         return None
 
-    async def _answer_later(self, request: Request, body: bytes, change: Awaitable[None]) -> None:
-        """After a change of the metadata, or of who may be gone. It is waited for each of them once."""
-        await change
-        found = self._find(request, body, creates=False)
-        assert isinstance(found, _Answer), "nothing is created"
+    async def _answer_later(self, request: Request, body: bytes, waiting: Awaitable[_Answer | None]) -> None:
+        """With what is waited for, or, where that is a change of the metadata or of who may be gone, after it. It is
+        waited for each of them once."""
+        found = await waiting or await self._find_after(request, body)
         if self._suspected.holds(found.leaders):
             await self._suspected.settled(found.leaders)
-            found = self._find(request, body, creates=False)
-            assert isinstance(found, _Answer), "nothing is created"
+            found = await self._find_after(request, body)
         request.respond(with_correlation_id(found.frame, request.correlation_id))
 
-    def _find(self, request: Request, body: bytes, *, creates: bool = True) -> _Answer | Awaitable[None]:
-        """The answer by the metadata of this moment, or, with `creates`, the creation that comes before it."""
+    async def _find_after(self, request: Request, body: bytes) -> _Answer:
+        """The answer by the metadata of this moment, without a creation."""
+        found = self._find(request, body, creates=False)
+        if not isinstance(found, _Answer):
+            made = await found
+            assert made is not None, "nothing is created"
+            return made
+        return found
+
+    def _find(self, request: Request, body: bytes, *, creates: bool = True) -> _Answer | Awaitable[_Answer | None]:
+        """The answer by the metadata of this moment, which is made in a thread where it is large. With `creates` the
+        creation that comes before it, which has no answer."""
         image, departed = self._metadata.image, self._departures.broker_ids
         if image is not self._cached_image or departed != self._cached_departed:
             self._forget(image, departed)
@@ -138,7 +129,7 @@ class MetadataHandler:
         client = None if context.authorizer is None else (context.principal, context.peer_host)
         version = request.api_version
         key = (version, context.listener_name, client, body)
-        cached = self._cached.get(key)
+        cached = self._cached.get(key) or self._begun.get(key)
         if cached is not None:
             return cached
         message = decode_request(request.api_key, version, memoryview(body), 0, MetadataRequest)
@@ -146,7 +137,7 @@ class MetadataHandler:
         try:
             _check(message, version)
         except KafkaError as error:
-            return _Answer(_encode(request, error_response(message, error.code)), NO_LEADERS)
+            return _Answer(_encode(version, error_response(message, error.code)), NO_LEADERS)
         create_topics = self._create_topics if message.allow_auto_topic_creation else None
         denied = NOTHING_DENIED
         if context.authorizer is not None:
@@ -156,12 +147,37 @@ class MetadataHandler:
             creatable = _creatable_topics(message, image, denied)
             if creatable and creates:
                 return create_topics(creatable, context)
-        response = metadata_response(image, message, version, context, self._metadata.node_id, denied, departed)
-        found = _Answer(_encode(request, response), _leaders(response))
+        own_id = self._metadata.node_id
+
+        def make() -> _Answer:
+            response = metadata_response(image, message, version, context, own_id, denied, departed)
+            return _Answer(_encode(version, response), named_leaders(response))
+
         # A denial is logged each time, and what could not be created is tried again.
-        if denied is NOTHING_DENIED and not creatable:
+        is_kept = denied is NOTHING_DENIED and not creatable
+        # What an authorizer is asked for each topic is asked in the event loop.
+        asks_authorizer = message.include_topic_authorized_operations and context.authorizer is not None
+        if _is_large(message, image) and not asks_authorizer:
+            making = asyncio.get_running_loop().run_in_executor(None, make)
+            if is_kept:
+                self._begun[key] = making
+                making.add_done_callback(lambda made: self._on_made(key, image, departed, made))
+            return making
+        found = make()
+        if is_kept:
             self._remember(key, found)
         return found
+
+    def _on_made(
+        self, key: _CacheKey, image: MetadataImage, departed: frozenset[int], made: asyncio.Future[_Answer]
+    ) -> None:
+        # Else the metadata have changed, and the answer is only for those that wait for it.
+        if self._begun.get(key) is made:
+            del self._begun[key]
+            if not made.cancelled() and made.exception() is None:
+                assert image is self._cached_image, "what was begun is forgotten with its metadata"
+                assert departed == self._cached_departed, "what was begun is forgotten with its metadata"
+                self._remember(key, made.result())
 
     def _remember(self, key: _CacheKey, answer: _Answer) -> None:
         self._cached_bytes += len(answer.frame) + len(key[3])
@@ -172,90 +188,9 @@ class MetadataHandler:
 
     def _forget(self, image: MetadataImage, departed: frozenset[int]) -> None:
         self._cached.clear()
+        self._begun.clear()
         self._cached_bytes = 0
         self._cached_image, self._cached_departed = image, departed
-
-
-def metadata_response(
-    image: MetadataImage,
-    request: MetadataRequest,
-    version: int,
-    context: RequestContext,
-    own_id: NodeId = NO_NODE,
-    denied: Denied = NOTHING_DENIED,
-    departed: frozenset[int] = NO_DEPARTURES,
-) -> MetadataResponse:
-    """Returns the response of broker `own_id` to a request in `version`; `departed` brokers are listed, too."""
-    view = ClusterView(image, context.listener_name, own_id, departed)
-    hidden, uncreatable = denied
-
-    def operations(name: str) -> int | None:
-        if not request.include_topic_authorized_operations:
-            return None
-        return context.operations_on(ApiKey.METADATA, ResourceType.TOPIC, name)
-
-    by_name = image.topics.by_name
-    topics: list[MetadataResponseTopic] = []
-    if request.topics is None:
-        topics += [
-            _topic(view, topic, version, operations(topic.name))
-            for topic in by_name.values()
-            if topic.name not in hidden
-        ]
-    elif ids := dict.fromkeys(topic.topic_id for topic in request.topics if topic.topic_id is not None):
-        for topic_id in ids:
-            found = image.topics.by_id.get(topic_id)
-            if found is None:
-                topics.append(_missing(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID))
-            elif found.name in hidden:
-                topics.append(_missing(None, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-            else:
-                topics.append(_topic(view, found, version, operations(found.name)))
-    else:
-        for name in dict.fromkeys(topic.name or "" for topic in request.topics):
-            found = by_name.get(name)
-            if name in hidden:
-                # Not even whether it would be an internal topic.
-                topics.append(replace(_missing(name, None, ErrorCode.TOPIC_AUTHORIZATION_FAILED), is_internal=False))
-            elif found is not None:
-                topics.append(_topic(view, found, version, operations(name)))
-            elif name in uncreatable:
-                topics.append(_missing(name, None, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-            elif invalid_topic_name(name) is not None:
-                topics.append(_missing(name, None, ErrorCode.INVALID_TOPIC_EXCEPTION, operations(name)))
-            else:
-                topics.append(_missing(name, None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, operations(name)))
-    cluster_operations = OPERATIONS_NOT_ASKED_FOR
-    if request.include_cluster_authorized_operations:
-        cluster_operations = context.operations_in_cluster(ApiKey.METADATA)
-    return MetadataResponse(
-        throttle_time=NO_THROTTLE,
-        brokers=tuple(
-            MetadataResponseBroker(
-                node_id=BrokerId(broker.id), host=broker.host, port=i32(broker.port), rack=broker.rack
-            )
-            for broker in view.brokers
-        ),
-        cluster_id=image.cluster_id,
-        controller_id=BrokerId(view.controller_id),
-        topics=tuple(topics),
-        error_code=kio_error(ErrorCode.NONE),
-        cluster_authorized_operations=i32(cluster_operations),
-    )
-
-
-def error_response(request: MetadataRequest, code: ErrorCode) -> MetadataResponse:
-    """Returns the same error for every requested topic."""
-    return MetadataResponse(
-        throttle_time=NO_THROTTLE,
-        brokers=(),
-        topics=tuple(_missing(topic.name or "", topic.topic_id, code) for topic in request.topics or ()),
-        error_code=kio_error(ErrorCode.NONE),
-    )
-
-
-def _leaders(response: MetadataResponse) -> frozenset[int]:
-    return frozenset(partition.leader_id for topic in response.topics for partition in topic.partitions)
 
 
 def _check(request: MetadataRequest, version: int) -> None:
@@ -315,52 +250,17 @@ def _creatable_topics(request: MetadataRequest, image: MetadataImage, denied: De
     )
 
 
-def _topic(view: ClusterView, topic: TopicImage, version: int, operations: int | None) -> MetadataResponseTopic:
-    partitions = []
-    for index, partition in enumerate(topic.partitions):
-        seen = view.partition(partition, is_version_0=version == 0)
-        code = seen.error_code
-        if code == ErrorCode.LISTENER_NOT_FOUND and version < VERSION_OF_LISTENER_NOT_FOUND:
-            code = ErrorCode.LEADER_NOT_AVAILABLE
-        # Casts, because the number classes cost a call each, and there may be ten thousand partitions.
-        partitions.append(
-            MetadataResponsePartition(
-                error_code=kio_error(code),
-                partition_index=cast(i32, index),
-                leader_id=cast(BrokerId, seen.leader_id),
-                leader_epoch=cast(i32, partition.leader_epoch),
-                replica_nodes=cast(tuple[BrokerId, ...], seen.replicas),
-                isr_nodes=cast(tuple[BrokerId, ...], seen.isr),
-                offline_replicas=cast(tuple[BrokerId, ...], seen.offline_replicas),
-            )
-        )
-    return MetadataResponseTopic(
-        error_code=kio_error(ErrorCode.NONE),
-        name=TopicName(topic.name),
-        topic_id=topic.topic_id,
-        is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=tuple(partitions),
-        **_operations(operations),
+def _is_large(request: MetadataRequest, image: MetadataImage) -> bool:
+    topics = image.topics
+    if topics.partition_count <= ITEMS_A_TURN or request.topics is None:
+        return topics.partition_count > ITEMS_A_TURN
+    named = (
+        topics.by_name.get(topic.name or "") if topic.topic_id is None else topics.by_id.get(TopicId(topic.topic_id))
+        for topic in request.topics
     )
+    return sum(len(topic.partitions) for topic in named if topic is not None) > ITEMS_A_TURN
 
 
-def _missing(
-    name: str | None, topic_id: UUID | None, code: ErrorCode, operations: int | None = None
-) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        error_code=kio_error(code),
-        name=None if name is None else TopicName(name),
-        topic_id=topic_id,
-        is_internal=name in INTERNAL_TOPICS,
-        partitions=(),
-        **_operations(operations),
-    )
-
-
-def _operations(operations: int | None) -> dict[str, i32]:
-    """Without operations the field keeps its default, which means: not requested."""
-    return {} if operations is None else {"topic_authorized_operations": i32(operations)}
-
-
-def _encode(request: Request, response: MetadataResponse) -> bytes:
-    return encode_response(ApiKey.METADATA, request.api_version, request.correlation_id, response)
+def _encode(version: int, response: MetadataResponse) -> bytes:
+    """Whose correlation id is set when it is sent."""
+    return encode_response(ApiKey.METADATA, version, 0, response)

@@ -8,7 +8,9 @@ A client must be allowed to describe the topic, or CLUSTER_ACTION.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Awaitable, Iterable, Set
+from itertools import islice
+from typing import cast
 
 from kio.schema.offset_for_leader_epoch.v4.request import OffsetForLeaderEpochRequest, OffsetForLeaderPartition
 from kio.schema.offset_for_leader_epoch.v4.response import (
@@ -24,7 +26,9 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NO_LEADER_EPOCH, LeaderEpoch
 from ...protocol.messages import NO_THROTTLE, kio_error
 from ..network.handlers import Handlers
+from ..network.large_messages import answer_each
 from ..network.request import RequestContext
+from ..network.rules.large_response import LargeResponse
 from ..replicas.replica_manager import ReplicaManager
 from .permissions import denied_names
 
@@ -32,41 +36,46 @@ UNKNOWN = (-1, -1)
 
 
 def register(handlers: Handlers, partitions: ReplicaManager) -> None:
-    def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> OffsetForLeaderEpochResponse:
+    def handle(
+        request: OffsetForLeaderEpochRequest, context: RequestContext
+    ) -> OffsetForLeaderEpochResponse | Awaitable[LargeResponse[OffsetForLeaderEpochResponse]]:
         denied = frozenset() if context.authorizer is None else _denied_topics(request, context)
-        return offset_for_leader_epoch(partitions, request, denied)
+        asked = [(topic.topic, wanted) for topic in request.topics for wanted in topic.partitions]
+        return answer_each(
+            asked, lambda one: end_of_epoch(partitions, denied, *one), lambda answers: _response(request, answers)
+        )
 
     handlers.add_message(ApiKey.OFFSET_FOR_LEADER_EPOCH, handle, answer_error=error_response)
 
 
-def offset_for_leader_epoch(
-    partitions: ReplicaManager, request: OffsetForLeaderEpochRequest, denied: Set[str] = frozenset()
-) -> OffsetForLeaderEpochResponse:
+def end_of_epoch(
+    partitions: ReplicaManager, denied: Set[str], topic: str, wanted: OffsetForLeaderPartition
+) -> EpochEndOffset:
     """`denied` are topics that the client may not describe."""
+    if topic in denied:
+        return _answer(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED, UNKNOWN)
+    try:
+        partition = partitions.get_online(topic, wanted.partition)
+    except KafkaError as error:
+        return _answer(wanted, error.code, UNKNOWN)
+    error_code = partition.state.check_leader(LeaderEpoch(wanted.current_leader_epoch))
+    if wanted.current_leader_epoch < NO_LEADER_EPOCH:
+        # Only this API treats an epoch below -1 as an epoch; all others ignore negative epochs.
+        error_code = ErrorCode.FENCED_LEADER_EPOCH
+    if error_code is not ErrorCode.NONE:
+        return _answer(wanted, error_code, UNKNOWN)
+    log = partition.log
+    found = log.leader_epochs.end_offset_for(LeaderEpoch(wanted.leader_epoch), log.log_end_offset)
+    return _answer(wanted, ErrorCode.NONE, UNKNOWN if found is None else found)
 
-    def answer(topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
-        if topic in denied:
-            return _answer(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED, UNKNOWN)
-        try:
-            partition = partitions.get_online(topic, wanted.partition)
-        except KafkaError as error:
-            return _answer(wanted, error.code, UNKNOWN)
-        error_code = partition.state.check_leader(LeaderEpoch(wanted.current_leader_epoch))
-        if wanted.current_leader_epoch < NO_LEADER_EPOCH:
-            # Only this API treats an epoch below -1 as an epoch; all others ignore negative epochs.
-            error_code = ErrorCode.FENCED_LEADER_EPOCH
-        if error_code is not ErrorCode.NONE:
-            return _answer(wanted, error_code, UNKNOWN)
-        log = partition.log
-        found = log.leader_epochs.end_offset_for(LeaderEpoch(wanted.leader_epoch), log.log_end_offset)
-        return _answer(wanted, ErrorCode.NONE, UNKNOWN if found is None else found)
 
+def _response(request: OffsetForLeaderEpochRequest, answers: Iterable[EpochEndOffset]) -> OffsetForLeaderEpochResponse:
+    """`answers` are of all partitions, in the order of the request."""
+    remaining = iter(answers)
     return OffsetForLeaderEpochResponse(
         throttle_time=NO_THROTTLE,
         topics=tuple(
-            OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=tuple(answer(topic.topic, wanted) for wanted in topic.partitions)
-            )
+            OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(islice(remaining, len(topic.partitions))))
             for topic in request.topics
         ),
     )
@@ -81,19 +90,16 @@ def _denied_topics(request: OffsetForLeaderEpochRequest, context: RequestContext
 
 
 def error_response(request: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(
-        throttle_time=NO_THROTTLE,
-        topics=tuple(
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=tuple(_answer(wanted, error.code, UNKNOWN) for wanted in topic.partitions),
-            )
-            for topic in request.topics
-        ),
+    return _response(
+        request, (_answer(wanted, error.code, UNKNOWN) for topic in request.topics for wanted in topic.partitions)
     )
 
 
 def _answer(wanted: OffsetForLeaderPartition, error: ErrorCode, end: tuple[int, int]) -> EpochEndOffset:
+    # Casts, because the number classes cost a call each, and there may be ten thousand partitions.
     return EpochEndOffset(
-        error_code=kio_error(error), partition=wanted.partition, leader_epoch=i32(end[0]), end_offset=i64(end[1])
+        error_code=kio_error(error),
+        partition=wanted.partition,
+        leader_epoch=cast(i32, end[0]),
+        end_offset=cast(i64, end[1]),
     )

@@ -11,6 +11,8 @@ Kafka: `RequestChannel`, `KafkaRequestHandler`.
 | anything else from a message handler                | logged with its traceback; the same with UNKNOWN_SERVER_ERROR |
 | anything else from a handler of bytes               | logged with its traceback; close                              |
 
+A thread reads large requests, and writes responses that handlers call large (`rules/large_response.py`).
+
 Unknown APIs and other versions that do not exist never get here: their header is not read (`protocol/messages.py`).
 """
 
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -28,8 +30,10 @@ from ...protocol.messages import NO_HEADER_TAGS, decode_request, encode_response
 from ...protocol.own_apis import api_name, requester_of
 from ...quorum.permissions.requester import Requester, decode_requester
 from .handlers import Handlers, Message, MessageHandler, ReplyingHandler
+from .large_messages import LARGE_BODY_BYTES
 from .peer_log import PeerLog
-from .request import Request
+from .request import Request, RequestContext
+from .rules.large_response import LargeResponse
 from .rules.request_statistics import RequestStatistics
 
 
@@ -89,12 +93,18 @@ class Dispatcher:
                 return
             request.close_connection(f"{api_name(request.api_key)} is not served on this listener")
             return
-        message = decode_request(request.api_key, request.api_version, request.body, request.body_offset)
         context = request.context
         if handler.is_forwarded and context.node_id is not None:
             context = replace(context, requester=read_requester(request))
         if handler.has_version:
             context = replace(context, api_version=request.api_version)
+        if len(request.body) - request.body_offset > LARGE_BODY_BYTES:
+            self._read_large(request, lambda message: self._handle(request, handler, message, context))
+            return
+        message = decode_request(request.api_key, request.api_version, request.body, request.body_offset)
+        self._handle(request, handler, message, context)
+
+    def _handle(self, request: Request, handler: MessageHandler, message: Message, context: RequestContext) -> None:
         error = None
         try:
             response = handler.handle(message, context)
@@ -107,7 +117,13 @@ class Dispatcher:
             _respond(request, response, handler, error)
 
     def _begin_replying(self, request: Request, handler: ReplyingHandler) -> None:
+        if len(request.body) - request.body_offset > LARGE_BODY_BYTES:
+            self._read_large(request, lambda message: self._handle_replying(request, handler, message))
+            return
         message = decode_request(request.api_key, request.api_version, request.body, request.body_offset)
+        self._handle_replying(request, handler, message)
+
+    def _handle_replying(self, request: Request, handler: ReplyingHandler, message: Message) -> None:
         reply = partial(self._reply, request)
         try:
             handler.begin(message, request, reply)
@@ -117,10 +133,32 @@ class Dispatcher:
     def _reply(self, request: Request, response: Message) -> None:
         # Called from anywhere: what goes wrong here is this connection's business alone.
         try:
-            _respond(request, response)
+            if isinstance(response, LargeResponse):
+                self._start(self._finish_begin(request, self._respond_large(request, response)))
+            else:
+                _respond(request, response)
         except Exception as error:
             self._log(request, error)
             self._close(request, "an unexpected error, see the log")
+
+    def _read_large(self, request: Request, handle: Callable[[Message], None]) -> None:
+        """Goes on with the message once a thread has read it. No later request of the connection begins before."""
+        # The buffer of the connection is used again when this returns.
+        body = bytes(request.body[request.body_offset :])
+
+        async def read() -> None:
+            try:
+                message = await self._loop.run_in_executor(
+                    None, decode_request, request.api_key, request.api_version, body, 0
+                )
+                handle(message)
+            except CorruptData as error:
+                self._close(request, str(error))
+            except Exception as error:
+                self._log(request, error)
+                self._close(request, "an unexpected error, see the log")
+
+        self._start(read())
 
     def _start(self, waiting: Coroutine[None, None, None]) -> None:
         task = self._loop.create_task(waiting)
@@ -144,10 +182,23 @@ class Dispatcher:
             except Exception as raised:
                 failure = self.to_kafka_error(request, raised)
                 response = handler.answer_error(message, failure)
-            _respond(request, response, handler, failure)
+            if isinstance(response, LargeResponse):
+                await self._respond_large(request, response, handler)
+            else:
+                _respond(request, response, handler, failure)
         except Exception as error:
             self._log(request, error)
             self._close(request, "an unexpected error, see the log")
+
+    async def _respond_large(
+        self, request: Request, large: LargeResponse[Message], handler: MessageHandler | None = None
+    ) -> None:
+        def make() -> tuple[Message, bytes]:
+            response = large.make()
+            return response, _encode(request, response, handler, None)
+
+        response, answer = await self._loop.run_in_executor(None, make)
+        _send(request, response, answer)
 
     def to_kafka_error(self, request: Request, error: Exception) -> KafkaError:
         """The error that the client gets for an exception; one that is no KafkaError is logged with its traceback."""
@@ -186,10 +237,17 @@ def read_requester(request: Request) -> Requester | None:
 def _respond(
     request: Request, response: Message, handler: MessageHandler | None = None, error: KafkaError | None = None
 ) -> None:
+    _send(request, response, _encode(request, response, handler, error))
+
+
+def _encode(request: Request, response: Message, handler: MessageHandler | None, error: KafkaError | None) -> bytes:
     tags = NO_HEADER_TAGS
     if handler is not None and handler.header_tags is not None:
         tags = handler.header_tags(request.context, error)
-    answer = encode_response(request.api_key, request.api_version, request.correlation_id, response, tags)
+    return encode_response(request.api_key, request.api_version, request.correlation_id, response, tags)
+
+
+def _send(request: Request, response: Message, answer: bytes) -> None:
     # The controller tells it of a client's changes, also of one that had no quota yet when its request began. What a
     # node is told in a client's name is for that client alone. Kafka: RequestHandlerHelper.sendForwardedResponse.
     throttle_time: timedelta | None = getattr(response, "throttle_time", None)

@@ -11,6 +11,7 @@ from ...protocol.apis import APIS, Api, ApiKey
 from ...protocol.errors import KafkaError
 from ...protocol.own_apis import OwnApiKey
 from .request import Request, RequestContext
+from .rules.large_response import LargeResponse
 
 Message: TypeAlias = Any
 """A request or response of kio, of the latest version; handlers name the class they take."""
@@ -86,7 +87,7 @@ class Handlers:
     def add_message(
         self,
         api_key: ApiKey,
-        handle: Callable[[Q, RequestContext], A | Awaitable[A]],
+        handle: Callable[[Q, RequestContext], A | Awaitable[A | LargeResponse[A]]],
         *,
         answer_error: Callable[[Q, KafkaError], A],
         header_tags: HeaderTags | None = None,
@@ -117,7 +118,7 @@ class Handlers:
     def add_replying(
         self,
         api_key: ApiKey,
-        begin: Callable[[Q, Request, Callable[[A], None]], None],
+        begin: Callable[[Q, Request, Callable[[A | LargeResponse[A]], None]], None],
         *,
         answer_error: Callable[[Q, KafkaError], A],
     ) -> None:

@@ -13,6 +13,7 @@ from ...protocol.messages import Request as Message
 from ...protocol.messages import Response, decode_header, decode_response, encode_request
 from .handlers import Begin, Handlers, MessageHandler, ReplyingHandler
 from .request import Answer, AnswerPart, CloseConnection, Request, RequestContext
+from .rules.large_response import LargeResponse
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +66,8 @@ class OwnRequests:
                 )
                 handler.begin(message, request, lambda reply: None if replied.done() else replied.set_result(reply))
                 answer = await replied
+            if isinstance(answer, LargeResponse):
+                answer = await self._loop.run_in_executor(None, answer.make)
         except KafkaError as error:
             answer = handler.answer_error(message, error)
         except Exception:

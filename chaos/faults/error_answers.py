@@ -15,7 +15,7 @@ from kio.schema.list_offsets.v11.response import (
 )
 from kio.static.primitive import i64
 
-from ...broker.apis import metadata
+from ...broker.apis import metadata_response
 from ...broker.network.handlers import MessageHandler, ReplyingHandler
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
@@ -50,7 +50,7 @@ def error_answer(handlers: Handlers, request: Request, code: ErrorCode) -> bytes
     if key == ApiKey.METADATA:
         asked = decode_request(key, version, request.body, request.body_offset, MetadataRequest)
         assert isinstance(asked, MetadataRequest)
-        return encode_response(key, version, correlation_id, metadata.error_response(asked, code))
+        return encode_response(key, version, correlation_id, metadata_response.error_response(asked, code))
     if key == ApiKey.LIST_OFFSETS:
         return encode_response(key, version, correlation_id, _list_offsets_error(request, code))
     handler = handlers.find(key)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from kio.schema.describe_log_dirs.v5.request import DescribableLogDirTopic, DescribeLogDirsRequest
+from kio.schema.describe_log_dirs.v5.response import DescribeLogDirsResponse
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
@@ -65,7 +66,9 @@ def describe(
     if future is not None:
         futures.add(future)
     directories = [Directory(str(node.logs.folder), is_online), Directory("/other")]
-    results = describe_log_dirs(node.partitions, directories, Volumes(error), futures, request(topics)).results
+    response = describe_log_dirs(node.partitions, directories, Volumes(error), futures, request(topics))
+    assert isinstance(response, DescribeLogDirsResponse), "few partitions are answered at once"
+    results = response.results
     assert [result.log_dir for result in results] == [str(node.logs.folder), "/other"]
     return results[0]
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import i8, i32, i64
 from produced_batches import produced
 
-from penstock.broker.apis.list_offsets import list_offsets
+from penstock.broker.apis.list_offsets import OffsetQuestion, told_topics
 from penstock.broker.cluster.rules.offset_questions import OffsetTime
 from penstock.protocol.errors import ErrorCode
-from penstock.protocol.messages import NO_THROTTLE
+from penstock.protocol.list_offsets import AskedPartition, AskedTopic, ListOffsetsRequest
 from penstock.protocol.records import Record, write_batch
 
 if TYPE_CHECKING:
@@ -33,24 +30,11 @@ def ask(
     isolation_level: int = 0,
 ) -> list[tuple[int, int, int, int]]:
     """`wanted` has (partition, timestamp); answers (error, offset, timestamp, leader epoch)."""
-    request = ListOffsetsRequest(
-        replica_id=BrokerId(replica_id),
-        isolation_level=i8(isolation_level),
-        topics=(
-            ListOffsetsTopic(
-                name=TopicName(topic),
-                partitions=tuple(
-                    ListOffsetsPartition(
-                        partition_index=i32(index), current_leader_epoch=i32(epoch), timestamp=i64(timestamp)
-                    )
-                    for index, timestamp in wanted
-                ),
-            ),
-        ),
-        timeout=NO_THROTTLE,
-    )
-    answers: Any = list_offsets(node.partitions, request, version).topics[0].partitions
-    return [(answer.error_code, answer.offset, answer.timestamp, answer.leader_epoch) for answer in answers]
+    partitions = [AskedPartition(index, epoch, timestamp) for index, timestamp in wanted]
+    request = ListOffsetsRequest(replica_id, isolation_level, [AskedTopic(topic, partitions)])
+    question = OffsetQuestion(node.partitions, request, version)
+    (told,) = told_topics(question.asked, map(question.answer, question.asked))
+    return [(one.error_code, one.offset, one.timestamp, one.leader_epoch) for one in told.partitions]
 
 
 @pytest.fixture
@@ -156,9 +140,8 @@ def test_only_the_leader_answers_but_for_debuggers(filled: DataNode) -> None:
 
 
 def test_topics_are_answered_once_and_only_with_partitions(filled: DataNode) -> None:
-    wanted = ListOffsetsPartition(partition_index=i32(0), current_leader_epoch=i32(-1), timestamp=i64(-1))
-    once, empty = (ListOffsetsTopic(name=TopicName("a"), partitions=partitions) for partitions in ((wanted,), ()))
+    once, empty = AskedTopic("a", [AskedPartition(0, -1, -1)]), AskedTopic("a", [])
     for topics, expected in (((empty,), []), ((once, once), [ErrorCode.INVALID_REQUEST])):
-        request = ListOffsetsRequest(replica_id=BrokerId(-1), isolation_level=i8(0), topics=topics, timeout=NO_THROTTLE)
-        answer: Any = list_offsets(filled.partitions, request, 11)
-        assert [one.error_code for topic in answer.topics for one in topic.partitions] == expected
+        question = OffsetQuestion(filled.partitions, ListOffsetsRequest(-1, 0, topics), 11)
+        told = told_topics(question.asked, map(question.answer, question.asked))
+        assert [one.error_code for topic in told for one in topic.partitions] == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import threading
 from typing import Any
 from uuid import UUID
 
@@ -15,12 +16,15 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32
 from typed_ids import node_ids
 
+from penstock.broker.apis import metadata as metadata_api
 from penstock.broker.apis.describe_topic_partitions import describe_topic_partitions
-from penstock.broker.apis.metadata import MetadataHandler, metadata_response
+from penstock.broker.apis.metadata import MetadataHandler
+from penstock.broker.apis.metadata_response import metadata_response
 from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.broker.cluster.rules.recent_departures import RecentDepartures
 from penstock.broker.cluster.rules.suspicions import Suspicions
 from penstock.broker.cluster.suspected_peers import SuspectedPeers
+from penstock.broker.network.large_messages import ITEMS_A_TURN
 from penstock.broker.network.request import Answer, Request, RequestContext
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, LeaderEpoch, NodeId, PartitionEpoch, TopicId
@@ -197,9 +201,20 @@ class Asking:
     def mute(self, throttle_time_ms: int) -> None: ...
     def set_context(self, context: RequestContext) -> None: ...
 
-    def ask(self, message: MetadataRequest, *, version: int = 13, correlation_id: int = 7) -> MetadataResponse:
+    def request(self, message: MetadataRequest, *, version: int = 13, correlation_id: int = 7) -> Request:
         body = memoryview(encode_request(3, version, correlation_id, None, message)[4:])
-        request = Request(self, 3, version, correlation_id, CONTEXT, body, 10 if version < 9 else 11)
+        return Request(self, 3, version, correlation_id, CONTEXT, body, 10 if version < 9 else 11)
+
+    def ask_together(self, message: MetadataRequest, *, count: int) -> list[MetadataResponse]:
+        async def begin() -> None:
+            begun = [self.handler.begin(self.request(message)) for _ in range(count)]
+            await asyncio.gather(*(one for one in begun if one is not None))
+
+        asyncio.run(begin())
+        return [decode_response(3, 13, answer[4:])[1] for answer in self.answers]  # type: ignore[index, arg-type, misc]
+
+    def ask(self, message: MetadataRequest, *, version: int = 13, correlation_id: int = 7) -> MetadataResponse:
+        request = self.request(message, version=version, correlation_id=correlation_id)
 
         async def begin() -> None:
             waiting = self.handler.begin(request)
@@ -237,6 +252,61 @@ def test_same_question_gets_the_same_bytes_with_its_own_correlation_id() -> None
     assert [frame[4:8] for frame in frames] == [b"\0\0\0\1", b"\0\0\0\2"]
     assert len({frame[8:] for frame in frames}) == 1
     assert asking.ask(ALL, version=12, correlation_id=3).topics == first.topics
+
+
+LARGE = grown(IMAGE, *topic_records("large", UUID(int=77), ITEMS_A_TURN + 1))
+
+
+def test_many_that_ask_for_a_large_answer_wait_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    asking, made_in = Asking(), []
+
+    def make(*arguments: Any) -> MetadataResponse:
+        made_in.append(threading.get_ident())
+        return metadata_response(*arguments)
+
+    monkeypatch.setattr(metadata_api, "metadata_response", make)
+    asking.metadata.image = LARGE
+    answers = asking.ask_together(ALL, count=100)
+    assert {len(topic.partitions) for answer in answers for topic in answer.topics} == {2, 3, ITEMS_A_TURN + 1}
+    assert len(made_in) == 1
+    assert made_in[0] != threading.get_ident()
+    # And it is kept for those that come later.
+    asking.ask(ALL)
+    assert len(made_in) == 1
+
+
+def test_an_answer_to_few_of_many_partitions_is_made_at_once() -> None:
+    asking = Asking()
+    asking.metadata.image = LARGE
+    assert asking.handler.begin(asking.request(asked("a"))) is None
+    assert len(asking.ask(asked("a", "large")).topics) == 2
+
+
+def test_a_large_answer_that_is_made_while_the_metadata_change_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    asking, is_changed = Asking(), threading.Event()
+
+    def make(image: MetadataImage, *arguments: Any) -> MetadataResponse:
+        if image is LARGE:
+            assert is_changed.wait(30)
+        return metadata_response(image, *arguments)
+
+    monkeypatch.setattr(metadata_api, "metadata_response", make)
+
+    async def ask() -> None:
+        asking.metadata.image = LARGE
+        first = asking.handler.begin(asking.request(ALL, correlation_id=1))
+        assert first is not None
+        asking.metadata.image = grown(LARGE, *topic_records("c", UNKNOWN_ID, 1))
+        second = asking.handler.begin(asking.request(ALL, correlation_id=2))
+        assert second is not None
+        is_changed.set()
+        await first
+        await second
+
+    asyncio.run(ask())
+    told = dict(decode_response(3, 13, answer[4:]) for answer in asking.answers)  # type: ignore[index, arg-type]
+    assert {number: len(answer.topics) for number, answer in told.items()} == {1: 3, 2: 4}  # type: ignore[union-attr]
+    assert len(asking.ask(ALL).topics) == 4
 
 
 def test_change_of_the_image_is_seen_at_once() -> None:

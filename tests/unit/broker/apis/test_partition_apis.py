@@ -42,10 +42,9 @@ def epoch_request(*wanted: tuple[int, int, int], topic: str = "a") -> OffsetForL
 
 def epoch_ends(node: DataNode, *wanted: tuple[int, int, int], topic: str = "a") -> list[tuple[int, int, int]]:
     """(error, leader epoch, end offset) each."""
-    response: Any = offset_for_leader_epoch.offset_for_leader_epoch(
-        node.partitions, epoch_request(*wanted, topic=topic)
-    )
-    return [(one.error_code, one.leader_epoch, one.end_offset) for one in response.topics[0].partitions]
+    (asked,) = epoch_request(*wanted, topic=topic).topics
+    answers = [offset_for_leader_epoch.end_of_epoch(node.partitions, set(), topic, one) for one in asked.partitions]
+    return [(one.error_code, one.leader_epoch, one.end_offset) for one in answers]
 
 
 def test_end_of_an_epoch_is_the_start_of_the_next_kip_101(node: DataNode) -> None:
