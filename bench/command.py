@@ -25,7 +25,7 @@ from ..local.foreground import stop_signals_interrupt
 from .cells import QUIET_MINUTES, Cell, cells, chosen, warm_up
 from .local_targets import kafka, penstock
 from .plot import draw
-from .report import columns, fields, markdown, preamble, rows
+from .report import columns, fields, markdown, preamble, rows, summary
 from .results import Observation, Results
 from .rounds import measure
 from .target import Target
@@ -122,6 +122,9 @@ def bench(
         _print(results)
     if output is not None:
         _write(results, output)
+    last_line = summary(results)
+    if last_line is not None:
+        say(last_line)
     if results.errors:
         raise click.ClickException(f"{len(results.errors)} of {len(results.observations)} measurements failed.")
 

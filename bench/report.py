@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from msgspec import Struct
 
 from .measures import GOALS, MEASURES, Goal, goals_of
 from .results import Results, Spread
+
+LEVEL: Final = 0.02
+"""Rows whose values differ by less say nothing."""
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -102,6 +106,28 @@ def goal_verdict(verdict: Verdict) -> tuple[str, str]:
     return least if count == 1 else f"{least}–{most}", holds
 
 
+def summary(results: Results) -> str | None:
+    """The whole in a sentence: in how many rows the first target is ahead of the second, and where it is furthest
+    behind. None where nothing is compared."""
+    if len(results.targets) < 2:
+        return None
+    gains: dict[str, float] = {}
+    for cell in results.cells:
+        for measure in MEASURES:
+            ratio = results.ratio(cell, measure.name) if measure.is_compared else None
+            if ratio:
+                gains[f"{cell}, {measure.title} ({short(ratio)}×)"] = ratio if measure.is_more_better else 1 / ratio
+    if not gains:
+        return None
+    ahead = sum(gain > 1 + LEVEL for gain in gains.values())
+    behind = {what: gain for what, gain in gains.items() if gain < 1 - LEVEL}
+    own, other = [*results.targets][:2]
+    told = f"{own} is ahead of {other} in {ahead} of {len(gains)} rows, behind in {len(behind)}"
+    if not behind:
+        return f"{told}."
+    return f"{told}, furthest in {min(behind, key=behind.__getitem__)}."
+
+
 def markdown(results: Results) -> str:
     """The whole report."""
     parts = [f"{line}\n" for line in preamble(results)]
@@ -118,6 +144,9 @@ def markdown(results: Results) -> str:
     parts.extend(
         f"\n{item.target}, {item.cell}, round {item.round + 1} failed: {item.error}\n" for item in results.errors
     )
+    last_line = summary(results)
+    if last_line is not None:
+        parts.append(f"\n{last_line}\n")
     return "".join(parts)
 
 

@@ -11,7 +11,7 @@ from penstock.bench.measures import GOALS, MEASURES, goals_of
 from penstock.bench.payloads import POOL_SIZE, values
 from penstock.bench.plot import draw
 from penstock.bench.quantiles import latencies
-from penstock.bench.report import markdown, rows
+from penstock.bench.report import markdown, rows, summary
 from penstock.bench.results import Observation, Results
 from penstock.protocol.compression import Compression, compress
 
@@ -35,6 +35,7 @@ def results(*observations: Observation, targets: tuple[str, ...] = ("ours", "the
     )
 
 
+TARGETS = "ours", "theirs"
 THREE_ROUNDS = [
     observation(target, number, requests_per_s=value, broker_cpu_us_per_request=cpu)
     for target, series in {
@@ -66,6 +67,23 @@ def test_goal_stands_beside_the_ratio_and_says_whether_it_holds() -> None:
     judged = {row.measure: (row.ratio, row.goal, row.holds) for row in rows(results(*THREE_ROUNDS))}
     assert judged["requests, 1/s"] == ("3.00×", "≥ 2×", "yes")
     assert judged["broker CPU a request, µs"] == ("0.67×", "≤ 0.5×", "no")
+
+
+def test_last_line_says_in_how_many_rows_it_is_ahead_and_where_furthest_behind() -> None:
+    level = [observation(target, 0, "tiny/1", requests_per_s=1000 + number) for number, target in enumerate(TARGETS)]
+    assert summary(results(*THREE_ROUNDS, *level)) == "ours is ahead of theirs in 2 of 3 rows, behind in 0."
+    slower = [
+        observation(target, 0, "tiny/50", requests_per_s=rate) for target, rate in zip(TARGETS, (50, 100), strict=True)
+    ]
+    dearer = [
+        observation(target, 0, "single", acknowledged_p99_ms=ms) for target, ms in zip(TARGETS, (9, 3), strict=True)
+    ]
+    told = summary(results(*THREE_ROUNDS, *slower, *dearer))
+    assert told == (
+        "ours is ahead of theirs in 2 of 4 rows, behind in 2, furthest in single, acknowledged, p99 (3.00×)."
+    )
+    alone = [item for item in THREE_ROUNDS if item.target == "ours"]
+    assert summary(results(*alone, targets=("ours",))) is None
 
 
 def test_failure_is_told() -> None:
