@@ -331,6 +331,10 @@ class LocalCluster:
     def _end_preloaded(self) -> None:
         preloaded, self._preloaded = self._preloaded, None
         if preloaded is not None:
+            for node in self.nodes.values():
+                if isinstance(node.start_by, PreloadedStart) and node.start_by.preloaded is preloaded:
+                    # Who has the node may start it again, without the cluster.
+                    node.leave_starter()
             preloaded.end()
 
     def _record(self) -> None:

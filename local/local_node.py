@@ -106,6 +106,13 @@ class LocalNode:
             self._status = (self.process, self.start_by.exit_status(self.process.pid))
         return self._status[1]
 
+    def leave_starter(self) -> None:
+        """Before `start_by` is gone: how the process ended is asked for, and the next one is started by its command."""
+        exit_status = self.exit_status
+        self.start_by = None
+        if self.process is not None:
+            self._status = (self.process, exit_status)
+
     @property
     def has_ended_by_itself(self) -> bool:
         """Whether its process is gone and this program did not tell it to end: it crashed, or another program did."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -92,6 +93,21 @@ def test_what_has_ended_starts_no_node_and_knows_of_none(preloaded: PreloadedNod
     assert preloaded.exit_status(pid) is None
     with pytest.raises(NodeFailedError, match="the process that starts nodes has ended"):
         start(preloaded, tmp_path, "1")
+
+
+def test_a_node_that_leaves_its_starter_keeps_how_it_ended_and_is_started_by_its_command(
+    preloaded: PreloadedNodes, tmp_path: Path
+) -> None:
+    node = LocalNode(id=1, port=0, data=tmp_path / "node-1", environment={}, command=(sys.executable, "-c", "exit(7)"))
+    node.start_by = PreloadedStart(preloaded=preloaded, arguments_of=lambda _: ["wait"], ends_with_this=True)
+    node.start()
+    node.kill()
+    node.leave_starter()
+    preloaded.end()
+    assert node.exit_status == -signal.SIGKILL
+    node.start()
+    wait_for(lambda: not node.is_running, "it ends")
+    assert node.exit_status == 7
 
 
 def test_a_module_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
