@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from .errors import CorruptData
 from .ids import NO_LEADER_EPOCH
-from .primitives import GARBAGE_ERRORS, Buffer, length_bytes, read_count, read_string, read_tags, string_bytes
+from .primitives import GARBAGE_ERRORS, Buffer, length_bytes, read_count, read_string, skip_tags, string_bytes
 
 _FIRST_WITH_ISOLATION: Final = 2
 _FIRST_WITH_EPOCHS: Final = 4
@@ -122,7 +122,7 @@ def _decode(version: int, buffer: Buffer, position: int) -> tuple[ListOffsetsReq
         (timeout_ms,) = _INT.unpack_from(buffer, position)
         position += _INT.size
     if is_flexible:
-        position = _skip_tags(buffer, position)
+        position = skip_tags(buffer, position)
     return ListOffsetsRequest(replica_id, isolation_level, topics, timeout_ms), position
 
 
@@ -143,11 +143,7 @@ def _decode_topic(version: int, buffer: Buffer, position: int) -> tuple[AskedTop
             partitions.append(AskedPartition(index, NO_LEADER_EPOCH, timestamp))
             position += _ASKED.size
         if is_flexible:
-            position = _skip_tags(buffer, position)
+            position = skip_tags(buffer, position)
     if is_flexible:
-        position = _skip_tags(buffer, position)
+        position = skip_tags(buffer, position)
     return AskedTopic(name, partitions), position
-
-
-def _skip_tags(buffer: Buffer, position: int) -> int:
-    return position + 1 if buffer[position] == 0 else read_tags(buffer, position)[1]

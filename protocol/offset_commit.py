@@ -20,8 +20,8 @@ from .primitives import (
     read_count,
     read_short_string,
     read_string,
-    read_tags,
     read_topic,
+    skip_tags,
     string_bytes,
     uuid_bytes,
 )
@@ -126,7 +126,7 @@ def _decode(version: int, buffer: Buffer, position: int) -> tuple[OffsetCommitRe
         topic, position = _decode_topic(version, buffer, position)
         topics.append(topic)
     if is_flexible:
-        position = _skip_tags(buffer, position)
+        position = skip_tags(buffer, position)
     return OffsetCommitRequest(group_id, generation, member_id, instance_id, tuple(topics)), position
 
 
@@ -148,10 +148,10 @@ def _decode_topic(version: int, buffer: Buffer, position: int) -> tuple[Committe
             position += _PLACE.size
         metadata, position = read_text(buffer, position)
         if is_flexible:
-            position = position + 1 if buffer[position] == 0 else _skip_tags(buffer, position)
+            position = position + 1 if buffer[position] == 0 else skip_tags(buffer, position)
         partitions.append(CommittedPartition(index, offset, leader_epoch, metadata))
     if is_flexible:
-        position = _skip_tags(buffer, position)
+        position = skip_tags(buffer, position)
     return CommittedTopic(name, topic_id, tuple(partitions)), position
 
 
@@ -160,7 +160,3 @@ def _text(buffer: Buffer, position: int, what: str, *, is_flexible: bool) -> tup
     if text is None:
         raise CorruptData(f"an OffsetCommit request has null for its {what}")
     return text, position
-
-
-def _skip_tags(buffer: Buffer, position: int) -> int:
-    return position + 1 if buffer[position] == 0 else read_tags(buffer, position)[1]

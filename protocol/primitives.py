@@ -70,6 +70,11 @@ def read_tags(buffer: Buffer, position: int) -> tuple[dict[int, Buffer], int]:
     return tags, position
 
 
+def skip_tags(buffer: Buffer, position: int) -> int:
+    """The position after tagged fields, of which there mostly are none."""
+    return position + 1 if buffer[position] == 0 else read_tags(buffer, position)[1]
+
+
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:
     """An unsigned varint that fits into 31 bits: all that lengths, counts and tags may be."""
     value = buffer[position]

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from .apis import ApiKey
 from .errors import CorruptData
 from .ids import BrokerEpoch, LeaderEpoch
-from .primitives import GARBAGE_ERRORS, read_tags, read_uvarint, uvarint
+from .primitives import GARBAGE_ERRORS, read_tags, read_uvarint, skip_tags, uvarint
 
 FETCH_VERSION: Final = 17
 
@@ -125,7 +125,7 @@ def _write_topics(out: bytearray, topics: dict[bytes, list[bytes]]) -> None:
 
 def _decode(buffer: memoryview) -> tuple[int, ReplicaFetchResponse]:
     (correlation_id,) = _SIZE.unpack_from(buffer, 0)
-    position = _skip_tags(buffer, _SIZE.size)
+    position = skip_tags(buffer, _SIZE.size)
     _throttle_time_ms, error_code, session_id = _ANSWER_START.unpack_from(buffer, position)
     position += _ANSWER_START.size
     topic_count, position = read_uvarint(buffer, position)
@@ -137,9 +137,9 @@ def _decode(buffer: memoryview) -> tuple[int, ReplicaFetchResponse]:
         for _ in range(partition_count - 1):
             partition, position = _read_partition(buffer, position)
             partitions.append(partition)
-        position = _skip_tags(buffer, position)
+        position = skip_tags(buffer, position)
         topics.append((topic_id, partitions))
-    position = _skip_tags(buffer, position)
+    position = skip_tags(buffer, position)
     if position != len(buffer):
         raise CorruptData(f"the answer to a follower's fetch is followed by {len(buffer) - position} bytes")
     return correlation_id, ReplicaFetchResponse(error_code, session_id, topics)
@@ -165,7 +165,3 @@ def _read_partition(buffer: memoryview, position: int) -> tuple[FetchedPartition
             epoch, end_offset = _EPOCH_AND_OFFSET.unpack_from(tags[0], 0)
             diverging_epoch = epoch, end_offset
     return FetchedPartition(index, error_code, high_watermark, log_start_offset, records, diverging_epoch), position
-
-
-def _skip_tags(buffer: memoryview, position: int) -> int:
-    return position + 1 if buffer[position] == 0 else read_tags(buffer, position)[1]

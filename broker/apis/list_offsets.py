@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
@@ -44,12 +44,14 @@ from ...protocol.list_offsets import (
 from ...storage.log.timestamp_lookup import TimestampOffset
 from ..cluster.rules.offset_questions import OffsetTime
 from ..network.handlers import Handlers
-from ..network.large_messages import LARGE_BODY_BYTES, in_turns
+from ..network.large_messages import ITEMS_A_TURN, LARGE_BODY_BYTES, in_turns
 from ..network.request import Request, RequestContext
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 FIRST_VERSIONS: Final[Mapping[int, int]] = {
     OffsetTime.LATEST: 1,
@@ -103,34 +105,30 @@ class ListOffsetsHandler:
         if len(request.body) - request.body_offset > LARGE_BODY_BYTES:
             return self._answer_large(request, bytes(request.body[request.body_offset :]))
         message = decode_list_offsets(request.api_version, request.body, request.body_offset)
+        return self._answer(request, message)
+
+    async def _answer_large(self, request: Request, body: bytes) -> None:
+        try:
+            message = await _in_thread(decode_list_offsets, request.api_version, body, 0)
+        except CorruptData as error:
+            request.close_connection(str(error))
+            return
+        waiting = self._answer(request, message)
+        if waiting is not None:
+            await waiting
+
+    def _answer(self, request: Request, message: ListOffsetsRequest) -> Awaitable[None] | None:
         question = self._question(request, message)
         search = self._tier()
         if search is not None and any(_in_tier(self._partitions, message, question.denied)):
             return self._answer_later(request, question, search)
-        asked = question.asked
-        _respond(request, asked, [*map(question.answer, asked)])
-        return None
-
-    async def _answer_large(self, request: Request, body: bytes) -> None:
-        in_thread = partial(asyncio.get_running_loop().run_in_executor, None)
-        try:
-            message = await in_thread(decode_list_offsets, request.api_version, body, 0)
-        except CorruptData as error:
-            request.close_connection(str(error))
-            return
-        question = self._question(request, message)
-        search = self._tier()
-        if search is not None and any(_in_tier(self._partitions, message, question.denied)):
-            await self._answer_later(request, question, search)
-            return
-        asked = question.asked
-        answers = await in_turns(asked, question.answer)
-        request.respond(await in_thread(_encode, request, asked, answers))
+        return _respond(request, question)
 
     async def _answer_later(self, request: Request, question: OffsetQuestion, search: TierSearch) -> None:
         question.tiered = await search_tier(self._partitions, question.request, search, question.denied)
-        asked = question.asked
-        _respond(request, asked, await in_turns(asked, question.answer))
+        waiting = _respond(request, question)
+        if waiting is not None:
+            await waiting
 
     def _question(self, request: Request, message: ListOffsetsRequest) -> OffsetQuestion:
         context = request.context
@@ -243,8 +241,22 @@ def _encode(request: Request, asked: Iterable[tuple[str, AskedPartition]], answe
     return encode_list_offsets_response(request.api_version, request.correlation_id, told_topics(asked, answers))
 
 
-def _respond(request: Request, asked: Iterable[tuple[str, AskedPartition]], answers: Iterable[ToldPartition]) -> None:
-    request.respond(_encode(request, asked, answers))
+def _respond(request: Request, question: OffsetQuestion) -> Awaitable[None] | None:
+    """At once about few partitions, about many in turns."""
+    asked = question.asked
+    if len(asked) > ITEMS_A_TURN:
+        return _respond_in_turns(request, question)
+    request.respond(_encode(request, asked, map(question.answer, asked)))
+    return None
+
+
+async def _respond_in_turns(request: Request, question: OffsetQuestion) -> None:
+    answers = await in_turns(question.asked, question.answer)
+    request.respond(await _in_thread(_encode, request, question.asked, answers))
+
+
+def _in_thread(do: Callable[..., T], *arguments: object) -> Awaitable[T]:
+    return asyncio.get_running_loop().run_in_executor(None, do, *arguments)
 
 
 def find_offset(partition: Partition, wanted: AskedPartition, replica_id: NodeId, isolation_level: int) -> FoundOffset:
