@@ -6,16 +6,22 @@ Whatever else the machine does then falls on all targets alike, and a drift over
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import click
 from confluent_kafka import KafkaException
 
+from ..client import clock
 from ..client.terminal import say
 from ..local.errors import ClusterError
 from .cells import Cell
 from .results import Observation
 from .target import Target
 from .wire import RequestRefusedError
+
+REST_S: Final = 2.0
+"""Before each measurement. The topics of the one before leave the disk after a second, and freeing their pages takes as
+much CPU as reading them: that is no part of the next load."""
 
 
 def measure(
@@ -55,6 +61,7 @@ def _measure_into(
                 if not cell.is_possible(target):
                     continue
                 begin(cell, target, len(observations), total)
+                clock.pause(REST_S)
                 observation = _observe(cell, target, number)
                 observations.append(observation)
                 tell(observation)
