@@ -192,7 +192,7 @@ class Outbox:
                     self._loop.call_soon(self._on_turn)
                     return False
                 try:
-                    sent_bytes = self._send_directly(part, size_bytes, ready) if size_bytes >= DIRECT_BYTES else None
+                    sent_bytes = self._send_directly(part, ready) if size_bytes >= DIRECT_BYTES else None
                     if sent_bytes is not None:
                         ready_bytes = 0
                         turn_cost += sent_bytes
@@ -222,7 +222,7 @@ class Outbox:
                 self._offset = 0
         return True
 
-    def _send_directly(self, part: FileSlice, size_bytes: int, ready: list[bytes | bytearray]) -> int | None:
+    def _send_directly(self, part: FileSlice, ready: list[bytes | bytearray]) -> int | None:
         """Sends `ready` and then of the slice what the socket takes; 0 when it is full, and sending goes on later.
 
         None when this piece is to be read and written instead. Raises OSError, EOFError.
@@ -239,7 +239,7 @@ class Outbox:
                 ready[:] = [b"".join(ready)[taken_bytes:]]
                 return None
             ready.clear()
-        count = sender.send_file(part, self._offset, size_bytes)
+        count = sender.send_file(part, self._offset, min(TURN_BYTES, part.size - self._offset))
         if count == 0:
             self._is_blocked = True
             self._charge(self.unsent_bytes)

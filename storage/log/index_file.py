@@ -139,12 +139,14 @@ class IndexFile:
 
     def _narrow_to_block(self, low: int, high: int, target: int, column: int) -> tuple[int, int]:
         """Slots of which the answer lies between, all of them in the block that is in memory."""
-        block = self._block
-        if block:
-            start = self._block_start
-            end = start + len(block) // self._entry.size
-            if self.entry(start)[column] <= target and (end == high or target < self.entry(end - 1)[column]):
-                return start, end
+        if self._block and self.entry(self._block_start)[column] <= target:
+            end = self._block_end()
+            if end < high and self.entry(end - 1)[column] <= target:
+                # A reader that goes on finds its answer in the block behind.
+                self._read_block(end - 1)
+                end = self._block_end()
+            if end == high or target < self.entry(end - 1)[column]:
+                return self._block_start, end
         while high - low > _BLOCK_ENTRIES:
             middle = (low + high) // 2
             if self._entry.unpack(self._read(middle, 1))[column] <= target:
@@ -152,10 +154,15 @@ class IndexFile:
             else:
                 high = middle
         # From the entry that may be the answer on, and on to those that a reader asks for next.
-        start = max(low - 1, 0)
+        self._read_block(max(low - 1, 0))
+        return low, high
+
+    def _block_end(self) -> int:
+        return self._block_start + len(self._block) // self._entry.size
+
+    def _read_block(self, start: int) -> None:
         self._block = self._read(start, min(_BLOCK_ENTRIES + 1, self._written - start))
         self._block_start = start
-        return low, high
 
     def _read(self, slot: int, count: int) -> bytes:
         size = self._entry.size

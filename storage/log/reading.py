@@ -75,7 +75,8 @@ class ReadableLog(TruncatableLog):
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """What a read_committed consumer may read up to: at most the high watermark."""
-        return max(self.producers.last_stable_offset(high_watermark), self.log_start_offset)
+        offset = self.producers.last_stable_offset(high_watermark)
+        return offset if offset > self.log_start_offset else self.log_start_offset
 
     # Segments
 
