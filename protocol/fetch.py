@@ -10,6 +10,8 @@ from struct import Struct
 from typing import Generic, NamedTuple, Never, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
+import msgspec
+
 from .errors import CorruptData
 from .ids import NO_BROKER_EPOCH, NO_LEADER_EPOCH, NO_NODE, BrokerEpoch, LeaderEpoch, NodeId, TopicId
 from .primitives import (
@@ -54,6 +56,8 @@ _LIMITS = Struct(">iiib")
 _SESSION = Struct(">ii")
 # Index, [leader epoch], fetch offset, [last fetched epoch], [log start offset], max bytes.
 _PARTITION_12 = Struct(">iiqiqi")
+# The same with a byte for tags behind it: 0 when there are none.
+_UNTAGGED_12 = Struct(">iiqiqix")
 _PARTITION_9 = Struct(">iiqqi")
 _PARTITION_5 = Struct(">iqqi")
 _PARTITION_4 = Struct(">iqi")
@@ -62,12 +66,16 @@ _ANSWER_5 = Struct(">ihqqq")
 _ANSWER_4 = Struct(">ihqq")
 # The same, then no aborted transactions, preferred read replica.
 _PLAIN_ANSWER_12 = Struct(">ihqqqBi")
+# The same, then no records and no tags.
+_EMPTY_ANSWER_12 = Struct(">ihqqqBiBB")
+_NO_RECORDS = ((), None)
+_NOTHING_MORE = (None, None, None)
 _ABORTED = Struct(">qq")
 _EPOCH_AND_OFFSET = Struct(">iq")
 _OFFSET_AND_EPOCH = Struct(">qi")
 
 
-class FetchPartition(NamedTuple):
+class FetchPartition(msgspec.Struct, frozen=True):
     """What a client wants of one partition; -1 where its version has no such field or it does not know."""
 
     partition_index: int
@@ -186,6 +194,9 @@ def encode_fetch_response(
             out += string_bytes(name or "", is_flexible=is_flexible)
         out += length_bytes(len(partitions), is_flexible=is_flexible, is_short=False)
         for partition in partitions:
+            if is_flexible and partition[5:7] == _NO_RECORDS and partition[-3:] == _NOTHING_MORE:
+                out += _EMPTY_ANSWER_12.pack(*partition[:5], 0, partition.preferred_read_replica, 1, 0)
+                continue
             size = 0
             for part in partition.slices:
                 size += part.size
@@ -291,6 +302,10 @@ def _read_topics(version: int, buffer: Buffer, position: int) -> tuple[tuple[Fet
         name, topic_id, position = read_topic(buffer, position, has_ids=has_ids, is_flexible=is_flexible)
         count, position = read_count(buffer, position, is_flexible=is_flexible)
         partitions = []
+        if is_flexible and _are_untagged(buffer, position, count):
+            end = position + count * _UNTAGGED_12.size
+            partitions = [FetchPartition(*fields) for fields in _UNTAGGED_12.iter_unpack(buffer[position:end])]
+            position, count = end, 0
         for _ in range(count):
             if is_flexible:
                 fields = _PARTITION_12.unpack_from(buffer, position)
@@ -302,7 +317,7 @@ def _read_topics(version: int, buffer: Buffer, position: int) -> tuple[tuple[Fet
                     tags, position = read_tags(buffer, position)
                     directory_id = uuid_from(bytes(take(tags[0], 0, 16))) if 0 in tags else None
                     high_watermark = _LONG.unpack_from(tags[1], 0)[0] if 1 in tags else MAX_OFFSET
-                    partitions.append(FetchPartition._make((*fields, directory_id, high_watermark)))
+                    partitions.append(FetchPartition(*[*fields, directory_id, high_watermark]))
             elif version >= 9:
                 index, leader_epoch, fetch_offset, log_start, max_bytes = _PARTITION_9.unpack_from(buffer, position)
                 position += _PARTITION_9.size
@@ -323,6 +338,12 @@ def _read_topics(version: int, buffer: Buffer, position: int) -> tuple[tuple[Fet
             position = position + 1 if buffer[position] == 0 else read_tags(buffer, position)[1]
         topics.append(FetchTopic(name, topic_id, tuple(partitions)))
     return tuple(topics), position
+
+
+def _are_untagged(buffer: Buffer, position: int, count: int) -> bool:
+    """Whether the items, of which that many begin there, are all there and have no tags."""
+    size = _UNTAGGED_12.size
+    return bytes(buffer[position + size - 1 : position + count * size : size]).count(0) == count
 
 
 def _read_forgotten(version: int, buffer: Buffer, position: int) -> tuple[tuple[ForgottenTopic, ...], int]:
@@ -369,9 +390,9 @@ def _write_partition_start(
 
 
 def _partition_tags(partition: PartitionFetchResponse[T]) -> bytes:
-    diverging_epoch, current_leader, snapshot_id = partition[-3:]
-    if diverging_epoch is None and current_leader is None and snapshot_id is None:
+    if partition[-3:] == _NOTHING_MORE:
         return b"\0"
+    diverging_epoch, current_leader, snapshot_id = partition[-3:]
     fields = []
     if diverging_epoch is not None:
         fields.append(b"\x00\x0d" + _EPOCH_AND_OFFSET.pack(*diverging_epoch) + b"\0")

@@ -26,8 +26,9 @@ Where the protocol leaves room: a second request of a fetch session completes th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from ...protocol.acls import AclOperation, ResourceType
@@ -38,6 +39,7 @@ from ...protocol.fetch import (
     FIRST_ZSTD_VERSION,
     READ_COMMITTED,
     FetchRequest,
+    FetchTopic,
     TopicFetchResponse,
     decode_fetch,
     encode_fetch_error,
@@ -63,6 +65,7 @@ from ..fetching.rules.fetch_sessions import FetchContext, FetchSessions
 from ..network.handlers import Handlers
 from ..network.request import Authorizer, Request, RequestContext
 from ..network.rules.request_statistics import RequestStatistics
+from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
 from ..replicas.rules.topic_counters import TopicCounters
 from ..replication.rules.replication_quota import ReplicationQuota
@@ -73,6 +76,7 @@ ZSTD_TYPE: Final = "zstd"
 """Of the config `compression.type`."""
 FIRST_STORAGE_ERROR_VERSION: Final = 6
 FIRST_CLOSEST_REPLICA_VERSION: Final = 11
+_NONE_HOSTED: Final[Mapping[int, Partition]] = MappingProxyType({})
 ELSEWHERE: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
@@ -119,20 +123,7 @@ class FetchHandler:
             version=version,
             session_id=message.session_id,
             session_epoch=message.session_epoch,
-            partitions=[
-                FetchablePartition(
-                    topic.name,
-                    topic.topic_id,
-                    wanted.partition_index,
-                    wanted.fetch_offset,
-                    wanted.partition_max_bytes,
-                    wanted.current_leader_epoch,
-                    wanted.last_fetched_epoch,
-                    wanted.log_start_offset,
-                )
-                for topic in message.topics
-                for wanted in topic.partitions
-            ],
+            partitions=self._wanted(message.topics, is_follower=is_follower),
             forgotten=[
                 partition_key(topic.name, topic.topic_id, index)
                 for topic in message.forgotten_topics
@@ -177,6 +168,28 @@ class FetchHandler:
         # A follower's fetch offset may complete other requests: their responses follow its own.
         for partition, effects in read.effects:
             self._partitions.apply_effects(partition, effects)
+
+    def _wanted(self, topics: Sequence[FetchTopic], *, is_follower: bool) -> list[FetchablePartition]:
+        wanted = []
+        for topic, topic_id, asked in topics:
+            # The session of a follower watches its partitions from when `FetchRead` finds them.
+            hosted = _NONE_HOSTED if is_follower else self._partitions.hosted_of(topic, topic_id)
+            name = next(iter(hosted.values())).topic if hosted else topic
+            wanted += [
+                FetchablePartition(
+                    name,
+                    topic_id,
+                    one.partition_index,
+                    one.fetch_offset,
+                    one.partition_max_bytes,
+                    one.current_leader_epoch,
+                    one.last_fetched_epoch,
+                    one.log_start_offset,
+                    hosted.get(one.partition_index),
+                )
+                for one in asked
+            ]
+        return wanted
 
     def _denied(
         self, authorizer: Authorizer, client: RequestContext, partitions: Sequence[FetchablePartition]

@@ -174,6 +174,7 @@ class FetchRead:
         # The first batch of the response may exceed every limit, or a client could never get past it (KIP-74).
         min_one_batch = True
         has_news = False
+        is_to_log_end = self._limits.end is FetchEnd.LOG_END
         session = self._session
         has_readable = session is not None
         answers: FetchAnswers = []
@@ -211,7 +212,7 @@ class FetchRead:
                 answer.error_code
                 or answer.diverging_epoch is not None
                 or answer.preferred_read_replica != NO_REPLICA
-                or self._is_new_log_start(hosted, partition)
+                or (is_to_log_end and self._is_new_log_start(hosted, partition))
             ):
                 has_news = True
             elif is_incremental and partition.is_known(answer.high_watermark, answer.log_start_offset):
@@ -365,8 +366,11 @@ class FetchRead:
                 PartitionFetchResponse(wanted.index, 0, high_watermark, last_stable_offset, log_start_offset),
                 is_of_follower=follower is not None,
             )
-        end_offset = self._end_offset(partition)
-        aborted: Sequence[tuple[int, int]] | None = () if self._limits.end is FetchEnd.LAST_STABLE_OFFSET else None
+        end = self._limits.end
+        end_offset = high_watermark if end is FetchEnd.HIGH_WATERMARK else last_stable_offset
+        if end is FetchEnd.LOG_END:
+            end_offset = log.log_end_offset
+        aborted: Sequence[tuple[int, int]] | None = () if end is FetchEnd.LAST_STABLE_OFFSET else None
         slices: Sequence[FileSlice] = ()
         size = 0
         is_held_back = self._throttle is not None and self._throttle.is_throttled(partition)

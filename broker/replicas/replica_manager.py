@@ -147,6 +147,11 @@ class ReplicaManager:
         partitions = self._hosted_by_id.get(topic_id)
         return None if partitions is None else partitions.get(index)
 
+    def hosted_of(self, topic: str | None, topic_id: UUID | None) -> Mapping[int, Partition]:
+        """Those of a topic by their index; the topic is given by its name or its id."""
+        found = self._hosted.get(topic or "") if topic_id is None else self._hosted_by_id.get(topic_id.bytes)
+        return {} if found is None else found
+
     def get_online(self, topic: str, index: int) -> Partition:
         """Returns the partition or raises KafkaError(`absence`). Kafka: `ReplicaManager.getPartitionOrException`."""
         partition = self.find(topic, index)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from ....protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicId
 
 if TYPE_CHECKING:
@@ -17,52 +19,26 @@ def partition_key(topic: str | None, topic_id: TopicId | None, index: int) -> Pa
     return (topic if topic_id is None else topic_id.int, index)
 
 
-class FetchablePartition:
+class FetchablePartition(Struct, eq=False):
     """One partition that a client fetches: its fetch offset, and the offsets last sent. Kafka: `CachedPartition`."""
 
-    __slots__ = (
-        "current_leader_epoch",
-        "fetch_offset",
-        "hosted",
-        "index",
-        "last_fetched_epoch",
-        "log_start_offset",
-        "max_bytes",
-        "permit",
-        "sent_high_watermark",
-        "sent_log_start_offset",
-        "topic",
-        "topic_id",
-    )
-
-    def __init__(
-        self,
-        topic: str | None,
-        topic_id: TopicId | None,
-        index: int,
-        fetch_offset: int,
-        max_bytes: int,
-        current_leader_epoch: LeaderEpoch,
-        last_fetched_epoch: LeaderEpoch,
-        log_start_offset: int = -1,
-    ) -> None:
-        self.topic = topic
-        """None while the topic id is not in the metadata."""
-        self.topic_id = topic_id
-        """None in requests with topic names."""
-        self.index = index
-        self.fetch_offset = fetch_offset
-        self.max_bytes = max_bytes
-        self.current_leader_epoch = current_leader_epoch
-        self.last_fetched_epoch = last_fetched_epoch
-        # The follower's log start offset.
-        self.log_start_offset = log_start_offset
-        self.sent_high_watermark = -1
-        self.sent_log_start_offset = -1
-        # Kept, so that an incremental fetch needs no lookup; only `FetchRead` decides if it is still valid.
-        self.hosted: Partition | None = None
-        self.permit: object = None
-        """By which the client may read the topic, where there is an authorizer."""
+    topic: str | None
+    """None while the topic id is not in the metadata."""
+    topic_id: TopicId | None
+    """None in requests with topic names."""
+    index: int
+    fetch_offset: int
+    max_bytes: int
+    current_leader_epoch: LeaderEpoch
+    last_fetched_epoch: LeaderEpoch
+    log_start_offset: int = -1
+    """The follower's."""
+    hosted: Partition | None = None
+    """Kept, so that an incremental fetch needs no lookup; only `FetchRead` decides if it is still valid."""
+    sent_high_watermark: int = -1
+    sent_log_start_offset: int = -1
+    permit: object = None
+    """By which the client may read the topic, where there is an authorizer."""
 
     def is_known(self, high_watermark: int, log_start_offset: int) -> bool:
         """True if an earlier response of the session had exactly these offsets."""

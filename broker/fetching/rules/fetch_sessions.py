@@ -99,7 +99,7 @@ class FetchSessions:
         version: int,
         session_id: int,
         session_epoch: int,
-        partitions: Iterable[FetchablePartition],
+        partitions: Sequence[FetchablePartition],
         forgotten: Iterable[PartitionKey],
         follower: FollowerId | None,
         now_ms: int,
@@ -109,10 +109,11 @@ class FetchSessions:
         uses_ids = version >= FIRST_TOPIC_ID_VERSION
         if session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._end(session_id)
-            # Of a partition that is in the request twice, the last entry counts.
-            by_key = {partition.key: partition for partition in partitions}
+            if len({partition.index for partition in partitions}) < len(partitions):
+                # Of a partition that is in the request twice, the last entry counts.
+                partitions = tuple({partition.key: partition for partition in partitions}.values())
             return FetchContext(
-                partitions=tuple(by_key.values()),
+                partitions=tuple(partitions),
                 wants_session=session_epoch == INITIAL_EPOCH,
                 follower=follower,
                 uses_ids=uses_ids,

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader
 from kio_bytes import written_by_kio
+from msgspec.structs import astuple
 
 from penstock.protocol.apis import APIS, ApiKey
 from penstock.protocol.errors import CorruptData
@@ -62,7 +63,7 @@ def test_requests_are_read_as_kio_reads_them(version: int, random_entity: Random
         assert [(topic.name, topic.topic_id) for topic in ours.topics] == [
             (getattr(topic, "topic", None), getattr(topic, "topic_id", None)) for topic in theirs.topics
         ]
-        assert [[tuple(partition) for partition in topic.partitions] for topic in ours.topics] == [
+        assert [[astuple(partition) for partition in topic.partitions] for topic in ours.topics] == [
             [
                 (
                     partition.partition,

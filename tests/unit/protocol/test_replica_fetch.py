@@ -16,6 +16,7 @@ from kio.schema.fetch.v17.response import (
 )
 from kio.schema.types import BrokerId, ProducerId
 from kio.static.primitive import Records, i32, i32Timedelta, i64
+from msgspec.structs import astuple
 
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import CorruptData, ErrorCode
@@ -62,7 +63,7 @@ def test_request_is_what_the_leader_reads() -> None:
     request = decode_fetch(FETCH_VERSION, body, header.body_offset)
     assert (request.replica_id, request.replica_epoch, request.session_id, request.session_epoch) == (2, 77, 8, 3)
     assert (request.max_wait_ms, request.min_bytes, request.max_bytes) == (500, 1, 10_000)
-    assert [(topic.topic_id, [tuple(one)[:6] for one in topic.partitions]) for topic in request.topics] == [
+    assert [(topic.topic_id, [astuple(one)[:6] for one in topic.partitions]) for topic in request.topics] == [
         (TOPICS[0], [(0, 4, 100, 3, 10, 1_000), (300, 5, 7, 5, 0, 1_000)]),
         (TOPICS[1], [(1, 4, 0, -1, 0, 1_000)]),
     ]
