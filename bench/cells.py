@@ -94,6 +94,11 @@ class Cell(Struct, frozen=True, kw_only=True):
     """Whether it is measured only when its name, or what it is below, is given: nothing is there to compare it with,
     or it starts a node of its own for a part of what a node does."""
 
+    @property
+    def starts_nodes(self) -> bool:
+        """Whether it starts its own: what ran before is nothing to it."""
+        return self.needs_node or self.needs_cluster or self.needs_http
+
     def is_possible(self, target: Target) -> bool:
         """Whether it can be measured on this target."""
         return (

@@ -50,6 +50,12 @@ from .usage import load_average
 @click.option("--alone", is_flag=True, help="Start only Penstock here.")
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(min=1))
 @click.option(
+    "--warm-rounds",
+    type=click.IntRange(min=0),
+    help="Rounds before those, which do not count, of cells that start no nodes: a JVM compiles what is called often. "
+    "[default: 1, with --quick 0]",
+)
+@click.option(
     "--only",
     "patterns",
     metavar="CELL",
@@ -83,6 +89,7 @@ def bench(
     side_by_side: bool,
     alone: bool,
     rounds: int,
+    warm_rounds: int | None,
     patterns: tuple[str, ...],
     is_quick: bool,
     minutes: float,
@@ -115,7 +122,9 @@ def bench(
                 targets = stack.enter_context(_started(wanted, is_alone=not side_by_side))
             else:
                 targets = stack.enter_context(_running(bootstrap, pids))
-            results = _measure(targets, wanted, rounds, is_quick)
+            if warm_rounds is None:
+                warm_rounds = 0 if is_quick else 1
+            results = _measure(targets, wanted, rounds, warm_rounds, is_quick)
     if as_json:
         print_json(to_builtins(results))
     else:
@@ -129,7 +138,9 @@ def bench(
         raise click.ClickException(f"{len(results.errors)} of {len(results.observations)} measurements failed.")
 
 
-def _measure(targets: Sequence[Target], wanted: Sequence[Cell], rounds: int, is_quick: bool) -> Results:
+def _measure(
+    targets: Sequence[Target], wanted: Sequence[Cell], rounds: int, warm_rounds: int, is_quick: bool
+) -> Results:
     start_s = clock.monotonic_s()
     started = datetime.fromtimestamp(clock.now_ms() / 1000, UTC).isoformat(timespec="seconds")
     for target in targets:
@@ -137,6 +148,10 @@ def _measure(targets: Sequence[Target], wanted: Sequence[Cell], rounds: int, is_
             if running is not None and running.bootstrap:
                 say(f"warming up {target.name} {target.version}, replicas: {running.replicas}")
                 warm_up(running, is_quick=is_quick)
+    lasting = [cell for cell in wanted if not cell.starts_nodes]
+    for number in range(warm_rounds if lasting else 0):
+        say(f"warming up with all loads, {number + 1} of {warm_rounds}")
+        measure(targets, lasting, 1, lambda _observation: None)
     measuring_s = clock.monotonic_s()
 
     def begin(cell: Cell, target: Target, done: int, total: int) -> None:
@@ -149,6 +164,7 @@ def _measure(targets: Sequence[Target], wanted: Sequence[Cell], rounds: int, is_
         seconds=clock.monotonic_s() - start_s,
         is_quick=is_quick,
         rounds=rounds,
+        warm_rounds=warm_rounds,
         machine=_machine(),
         targets={
             target.name: {"version": target.version, "bootstrap": target.bootstrap, "settings": dict(target.settings)}

@@ -285,30 +285,35 @@ GOALS: Final[Sequence[Goal]] = (
     *(Goal(cells=cells.format("1KiB"), measure="produce_records_per_s", at_least=1.2) for cells in _STREAMS),
     *(Goal(cells=cells.format("100B"), measure="produce_records_per_s", at_least=1.5) for cells in _STREAMS),
     *(Goal(cells=cells.format("1KiB"), measure="produce_broker_cpu_s_per_gb", at_most=0.5) for cells in _STREAMS),
-    *(Goal(cells=cells.format("100B"), measure="produce_broker_cpu_s_per_gb", at_most=0.3) for cells in _STREAMS),
+    *(Goal(cells=cells.format("100B"), measure="produce_broker_cpu_s_per_gb", at_most=0.25) for cells in _STREAMS),
     *(Goal(cells=cells.format("*"), measure="consume_records_per_s", at_least=1.0) for cells in _STREAMS),
-    *(Goal(cells=cells.format("*"), measure="consume_broker_cpu_s_per_gb", at_most=0.7) for cells in _STREAMS),
+    *(Goal(cells=cells.format("*"), measure="consume_broker_cpu_s_per_gb", at_most=0.6) for cells in _STREAMS),
     *(
         Goal(cells=cells, measure=f"transaction_commit_{quantile}_ms", at_most=1.0)
         for cells in ("transactions", "replication/transactions")
         for quantile in ("p50", "p99")
     ),
     Goal(cells="tiny/*", measure="requests_per_s", at_least=2.0),
-    Goal(cells="tiny/*", measure="broker_cpu_us_per_request", at_most=0.5),
+    Goal(cells="tiny/1", measure="broker_cpu_us_per_request", at_most=0.35),
+    *(Goal(cells=f"tiny/{depth}", measure="broker_cpu_us_per_request", at_most=0.5) for depth in (5, 50)),
     *(
-        Goal(cells=cells, measure=f"{what}_{quantile}_ms", at_most=1.0)
-        for cells in ("single", "replication/single")
-        for what in ("acknowledged", "end_to_end")
-        for quantile in ("p50", "p99")
+        Goal(cells=cells, measure=f"{what}_ms", at_most=at_most)
+        for cells, most in (("single", 1.0), ("replication/single", 0.5))
+        for what, at_most in (
+            ("acknowledged_p50", 1.0),
+            ("acknowledged_p99", most),
+            ("end_to_end_p50", 1.0),
+            ("end_to_end_p99", 1.0),
+        )
     ),
     Goal(cells="quorum/commits", measure="commit_p50_in_syncs", at_most=2.0, is_ratio=False),
     *(
-        Goal(cells=f"replication/{load}/*", measure="produce_records_per_s", at_least=1.5)
-        for load in ("stream", "prepared")
-    ),
-    *(
-        Goal(cells=f"replication/{load}/*", measure="produce_broker_cpu_s_per_gb", at_most=0.5)
-        for load in ("stream", "prepared")
+        goal
+        for load, records, cpu in (("stream", 1.3, 0.7), ("prepared", 2.0, 0.45))
+        for goal in (
+            Goal(cells=f"replication/{load}/*", measure="produce_records_per_s", at_least=records),
+            Goal(cells=f"replication/{load}/*", measure="produce_broker_cpu_s_per_gb", at_most=cpu),
+        )
     ),
     Goal(cells="replication/idempotent/*", measure="requests_per_s", at_least=2.0),
     Goal(cells="replication/partitions/*", measure="serving_s", at_most=0.2),

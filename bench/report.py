@@ -154,6 +154,8 @@ def preamble(results: Results) -> Iterator[str]:
     """When, where, how, and beside what load."""
     machine = ", ".join(f"{name} {value}" for name, value in results.machine.items())
     rounds = f"{results.rounds} round{'s' if results.rounds > 1 else ''}{' (quick)' if results.is_quick else ''}"
+    if results.warm_rounds:
+        rounds += f" after {results.warm_rounds} that did not count"
     yield f"{results.started}, {rounds} in {results.seconds / 60:.0f} minutes; {machine}."
     versions = ", ".join(f"{name} {about.get('version', '')}".strip() for name, about in results.targets.items())
     yield f"{versions}: median (least to most)."

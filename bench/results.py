@@ -45,6 +45,8 @@ class Results(Struct, frozen=True, kw_only=True):
     cells: Mapping[str, str]
     """Title by name, in the order of measuring."""
     observations: Sequence[Observation]
+    warm_rounds: int = 0
+    """Before the others, on nodes that run on; they do not count."""
 
     def spread(self, cell: str, target: str, measure: str) -> Spread | None:
         """None when it was never observed."""
