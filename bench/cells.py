@@ -46,6 +46,7 @@ from .workloads.scraping import scraping
 from .workloads.single import single
 from .workloads.startup import startup
 from .workloads.stream import stream
+from .workloads.system_calls import system_calls
 from .workloads.testing import testing
 from .workloads.tiny import tiny
 from .workloads.tls import tls
@@ -194,6 +195,8 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
                 _transactions(200_000 // part, 200 // part),
             ),
         ),
+        _calls(part),
+        _replicated(_calls(part)),
         *(_offset_commits(in_flight, 20_000 // part) for in_flight in (1, 5, 50)),
         *(_groups(protocol, max(20 // part // 2, 3)) for protocol in PROTOCOLS),
         Cell(
@@ -361,6 +364,15 @@ def _prepared(size: str, records: int) -> Cell:
 def _single(records: int) -> Cell:
     return Cell(
         name="single", title="single records of 100 B, linger.ms=0", run=lambda target: single(target, records=records)
+    )
+
+
+def _calls(part: int) -> Cell:
+    return Cell(
+        name="calls",
+        title="CPU and system calls of a request",
+        run=lambda target: system_calls(target, part=part),
+        is_extra=True,
     )
 
 

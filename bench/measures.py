@@ -73,6 +73,18 @@ MEASURES: Final[Sequence[Measure]] = (
     Measure(name="requests_per_s", title="requests", unit="1/s", is_more_better=True),
     Measure(name="broker_cpu_us_per_request", title="broker CPU a request", unit="µs"),
     Measure(name="client_cpu_us_per_request", title="client CPU a request", unit="µs", is_compared=False),
+    *(
+        Measure(name=f"{name}_{what}", title=f"{title}: {told}", unit=unit)
+        for name, title in (
+            ("produce_alone", "one record, 1 in flight"),
+            ("produce_piped", "one record, 50 in flight"),
+            ("batch", "a batch of 16 KiB"),
+            ("fetch_mib", "a MiB fetched"),
+            ("fetch_empty", "a partition fetched in vain"),
+            ("commit", "a commit of 10 partitions"),
+        )
+        for what, told, unit in (("cpu_us", "broker CPU", "µs"), ("calls", "system calls", "count"))
+    ),
     *_quantiles("request", "request"),
     *(
         measure

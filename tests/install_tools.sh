@@ -18,6 +18,7 @@ need() { # a program, and the package that has it
     command -v "$1" > /dev/null || packages="$packages $2"
 }
 need kcat kcat
+need strace strace
 need promtool prometheus
 need chromium chromium
 need go golang-go

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import pytest
 from click.testing import Result
+from missing_tools import unavailable
 
 from penstock.bench.cells import Values
 from penstock.bench.group_members import PROTOCOLS
@@ -40,6 +42,7 @@ from penstock.bench.workloads.scraping import scraping
 from penstock.bench.workloads.single import single
 from penstock.bench.workloads.startup import startup
 from penstock.bench.workloads.stream import BATCHING, stream
+from penstock.bench.workloads.system_calls import system_calls
 from penstock.bench.workloads.tiny import tiny
 from penstock.bench.workloads.tls import tls
 from penstock.bench.workloads.topic import topic
@@ -113,6 +116,16 @@ def test_load_of_a_fresh_node_is_measured_and_the_node_ended(load: str) -> None:
     assert all(value is not None and value > 0 for value in found.values()), found
     assert nodes
     assert not any(node.is_running for node in nodes)
+
+
+def test_system_calls_of_a_request_are_counted() -> None:
+    if shutil.which("strace") is None:
+        unavailable("system calls are counted by strace (Debian: apt-get install strace)")
+    with local_penstock().target(is_node_needed=True, is_cluster_needed=False) as target:
+        found = system_calls(target, part=100)
+    assert all(value is not None and value > 0 for value in found.values()), found
+    # Wait, read, append, answer, and what a node does beside it.
+    assert 4 <= (found["produce_alone_calls"] or 0) < 8
 
 
 @pytest.mark.parametrize("load", [exposition, listing])
