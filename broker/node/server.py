@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,8 @@ from ..security.http_identities import HttpIdentities
 from ..security.rules.sasl_mechanisms import SaslMechanisms
 from ..security.wiring import authorizer_of, identities_of
 from ..timing.runtime import Runtime
+from .background_tasks import BackgroundTasks
+from .broker_stop import stop_broker
 from .feature_guard import FeatureGuard
 from .lifecycle import BrokerLifecycle
 from .log_loading import load_logs
@@ -55,9 +57,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-DRAIN_TIMEOUT_MS = 10_000
-"""For clients that do not read their answers; whatever else requests wait for is ended at once, or for a controller
-soon."""
 LOAD_HANDLERS_AFTER_S = 1.0
 """Those that no client has asked for by then: the first clients are served first."""
 ROOM_CHECK_S = 1.0
@@ -165,7 +164,7 @@ class Node:
         self._running: RunningNode | None = None
         self._phase = "It has just begun."
         self._is_stopping = False
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks = BackgroundTasks(loop, self._fail)
         self.metrics = Metrics(loop, config.node_id)
 
     @property
@@ -230,7 +229,7 @@ class Node:
         try:
             tls = self.tls = TlsContexts(self._config.tls, self._files, self._loop)
             if self._config.tls:
-                self._start_task("watch of certificates", tls.watch())
+                self._tasks.start("watch of certificates", tls.watch())
                 self.metrics.add_later(lambda: self._load_certificate_metrics(tls))
             sasl = await self._make_sasl()
             known = self._directories.lock()
@@ -260,9 +259,9 @@ class Node:
             ",".join(map(str, self._config.admin_advertised_listeners)),
             (self._loop.time() - started_s) * 1000,
         )
-        self._start_task("cluster events", self.events.load(self._loop))
+        self._tasks.start("cluster events", self.events.load(self._loop))
         if self._parts is not None:
-            self._start_task("loading of handlers", self._load_handlers(self._parts.handlers))
+            self._tasks.start("loading of handlers", self._load_handlers(self._parts.handlers))
 
     async def _load_handlers(self, handlers: Handlers) -> None:
         await asyncio.sleep(LOAD_HANDLERS_AFTER_S)
@@ -273,12 +272,12 @@ class Node:
         running, self._running, self._make_running = self._running, None, None
         self._begin_stop()
         self.metrics.stop()
-        await self._stop_tasks()
+        await self._tasks.stop()
         self.events.close()
         if self.identities is not None:
             self.identities.close()
         if self._parts is not None:
-            await self._stop_broker(self._parts)
+            await stop_broker(self._parts, self._logs, self._publishers, self._suspected, self._loop)
         elif running is not None:
             # A controller's connections to brokers, which its HTTP administration asks.
             await running.peers.close()
@@ -333,7 +332,7 @@ class Node:
         self._configs.on_change(lambda _old, new: found.mechanisms.change(new.sasl))
         if found.key_sets is not None:
             await found.key_sets.load()
-            self._start_task("keys of tokens", found.key_sets.watch())
+            self._tasks.start("keys of tokens", found.key_sets.watch())
         return found.mechanisms
 
     def _hello(self) -> PeerHello:
@@ -410,16 +409,16 @@ class Node:
         self._phase = "It waits for the active controller to unfence it."
         await lifecycle.unfence()
         await parts.partitions.settled()
-        self._start_task("heartbeats", lifecycle.keep_alive())
-        self._start_task("watch over followers", parts.partitions.watch_followers())
-        self._start_task("directories of replicas", parts.directories.run())
-        self._start_task("housekeeping of logs", parts.housekeeping.run())
-        self._start_task("compaction of logs", parts.cleaner.run())
-        self._start_task("moves between log directories", parts.mover.run())
-        self._start_task("scrubbing of logs", parts.scrubber.run())
+        self._tasks.start("heartbeats", lifecycle.keep_alive())
+        self._tasks.start("watch over followers", parts.partitions.watch_followers())
+        self._tasks.start("directories of replicas", parts.directories.run())
+        self._tasks.start("housekeeping of logs", parts.housekeeping.run())
+        self._tasks.start("compaction of logs", parts.cleaner.run())
+        self._tasks.start("moves between log directories", parts.mover.run())
+        self._tasks.start("scrubbing of logs", parts.scrubber.run())
         if parts.tier is not None:
-            self._start_task("tiered storage", parts.tier.manager.run())
-        self._start_task("waiting for room", self._wait_for_room(parts))
+            self._tasks.start("tiered storage", parts.tier.manager.run())
+        self._tasks.start("waiting for room", self._wait_for_room(parts))
         # Accept in the loop turn in which this broker is unfenced: a client that connects is served, and Metadata names
         # a broker that can be used.
         await parts.listeners.start()
@@ -427,7 +426,7 @@ class Node:
             from .drain_end import end_drain
 
             ending = end_drain(self._metadata, quorum.channel(REQUEST_TIMEOUT_MS), config.node_id)
-            self._start_task("end of the drain", ending)
+            self._tasks.start("end of the drain", ending)
 
     def _load_certificate_metrics(self, tls: TlsContexts) -> Callable[[], None]:
         from ..metrics.process_reader import CertificateReader
@@ -462,38 +461,6 @@ class Node:
 
         return running_controller(self._config, self._metadata, self._configs, quorum, self._hello, tls, self._loop)
 
-    async def _stop_broker(self, parts: BrokerParts) -> None:
-        await parts.lifecycle.shut_down()
-        await parts.partitions.settled()
-        parts.listeners.close()
-        await self._suspected.stop()
-        parts.groups.close()
-        await parts.transactions.close()
-        parts.data_path.produces.expire_all()
-        parts.data_path.fetches.expire_all()
-        parts.data_path.deletes.expire_all()
-        # Where no controller answers, what clients asked it for would keep this node for as long as they wait.
-        parts.controller.limit_wait()
-        await parts.listeners.drain(DRAIN_TIMEOUT_MS)
-        await parts.dispatcher.stop()
-        parts.data_path.verifier.close()
-        if parts.tier is not None:
-            await parts.tier.close()
-        for channel in parts.peer_channels:
-            await channel.close()
-        # What the cluster changes from now on, the next start carries out.
-        self._publishers.close()
-        await parts.partitions.settled()
-        await parts.alter_partitions.stop()
-        await parts.partitions.stop()
-        await parts.flusher.drain()
-        # The directories stay locked until the quorum is left: its journal, or its observer log, may be in one of them.
-        await self._logs.close(
-            self._loop,
-            broker_epoch=parts.lifecycle.broker_epoch,
-            high_watermarks=parts.partitions.high_watermarks(),
-        )
-
     def _steady_clock_ms(self) -> int:
         clock = self._steady_clock
         was_trusted = clock.is_wall_clock_trusted
@@ -509,26 +476,9 @@ class Node:
             await self._logs.open_postponed(self._loop)
             parts.partitions.retry_offline_partitions()
 
-    def _start_task(self, name: str, work: Coroutine[None, None, None]) -> None:
-        async def watch() -> None:
-            try:
-                await work
-            except Exception:
-                logger.exception("Task failed: task=%s", name)
-                self._fail(f"The {name} ended by an unexpected error, see the log.")
-
-        self._tasks.append(self._loop.create_task(watch()))
-
-    async def _stop_tasks(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-        self._tasks.clear()
-
     async def _abandon(self) -> None:
         """Lets go of what a start that failed has got so far."""
-        await self._stop_tasks()
+        await self._tasks.stop()
         if self._parts is not None:
             self._parts.listeners.close()
             await self._parts.alter_partitions.stop()
