@@ -7,6 +7,11 @@ One whose log directories are all
 cordoned takes none (KIP-1066).
 After as many partitions as there are brokers that can lead, the order is shuffled: otherwise one broker's partitions
 would always have the same followers, and these alone would carry its load when it fails.
+
+From three racks on, two things are not as in Apache Kafka. The order of the racks is drawn anew for each turn of
+leaders over them, as that of the brokers is later: else the followers of one rack would all be in the next one by name,
+which would lead twice as much when a host of many nodes fails. And leaders rotate by themselves: in one ring with
+followers a rack of 64 brokers moves on by two for each partition of two replicas that it leads, so 32 of them lead.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -21,14 +26,18 @@ from ..metadata.records import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UN
 if TYPE_CHECKING:
     from random import Random
 
+DRAWN_RACKS_MIN = 3
+"""With two, there is one order in a circle."""
+
 
 class _Ring:
     """Ids that are handed out in turn, starting one further for each partition that asks."""
 
-    def __init__(self, ids: Sequence[NodeId], random: "Random") -> None:
-        self.ids = sorted(ids)
-        self._start = random.randrange(len(ids)) if ids else 0
-        self._partition = 0
+    def __init__(self, ids: Sequence[NodeId], *, start: int, partition: int) -> None:
+        """`start` is where `partition` begins."""
+        self.ids = list(ids)
+        self._start = start
+        self._partition = partition
         self._given = 0
 
     def next(self, partition: int) -> NodeId | None:
@@ -46,20 +55,47 @@ class _Ring:
 
 
 class _Rack:
-    def __init__(self, brokers: Sequence[BrokerRegistration], leading: Collection[NodeId], random: "Random") -> None:
-        self._leading = _Ring([broker.id for broker in brokers if broker.id in leading], random)
-        self._following = _Ring([broker.id for broker in brokers if broker.id not in leading], random)
+    """The brokers of one rack; those that may lead are taken as followers first, too."""
+
+    def __init__(
+        self,
+        brokers: Iterable[BrokerRegistration],
+        leading: Collection[NodeId],
+        random: "Random",
+        *,
+        has_own_leaders: bool,
+    ) -> None:
+        """With `has_own_leaders` leaders go forward from a place that is drawn, and followers back from it: so what is
+        given in one turn around the ring is given once. Else both are of one ring, as in Apache Kafka."""
+        ids = sorted(broker.id for broker in brokers)
+        first = [broker_id for broker_id in ids if broker_id in leading]
+        start = _drawn_place(first, random)
+        if has_own_leaders:
+            self._leaders = _Ring(first, start=start - 1, partition=-1)
+            self._leading = _Ring(first[::-1], start=-start - 1, partition=-1)
+        else:
+            self._leaders = self._leading = _Ring(first, start=start, partition=0)
+        rest = [broker_id for broker_id in ids if broker_id not in leading]
+        self._following = _Ring(rest, start=_drawn_place(rest, random), partition=0)
 
     def next_leader(self, partition: int) -> NodeId | None:
-        return self._leading.next(partition)
+        return self._leaders.next(partition)
 
-    def next_replica(self, partition: int) -> NodeId | None:
-        leading = self._leading.next(partition)
-        return self._following.next(partition) if leading is None else leading
+    def next_replica(self, partition: int, leader: NodeId) -> NodeId | None:
+        replica = self._leading.next(partition)
+        if replica == leader:
+            replica = self._leading.next(partition)
+        return self._following.next(partition) if replica is None else replica
 
     def shuffle(self, random: "Random") -> None:
-        random.shuffle(self._leading.ids)
+        random.shuffle(self._leaders.ids)
         random.shuffle(self._following.ids)
+        if self._leaders is not self._leading:
+            self._leading.ids = self._leaders.ids[::-1]
+
+
+def _drawn_place(ids: Sequence[NodeId], random: "Random") -> int:
+    return random.randrange(len(ids)) if ids else 0
 
 
 def place(
@@ -82,7 +118,9 @@ def place(
             f"{len(brokers)} broker(s) are registered or some brokers have all their log directories cordoned."
         )
     brokers = _enough(image, brokers, leading, replication_factor)
-    racks = [_Rack(members, leading, random) for members in _by_rack(brokers)]
+    by_rack = _by_rack(brokers)
+    is_drawn = len(by_rack) >= DRAWN_RACKS_MIN
+    racks = [_Rack(members, leading, random, has_own_leaders=is_drawn) for members in by_rack]
     first_rack = random.randrange(len(racks))
     placed: list[tuple[NodeId, ...]] = []
     for partition in range(partition_count):
@@ -90,6 +128,9 @@ def place(
             random.shuffle(racks)
             for rack in racks:
                 rack.shuffle(random)
+        if is_drawn and partition % len(racks) == 0:
+            # Not for each partition: in one turn each rack leads once and follows as often as every other.
+            random.shuffle(racks)
         start = (first_rack + partition) % len(racks)
         placed.append(_place_one(racks[start:] + racks[:start], partition, replication_factor))
     return placed
@@ -145,14 +186,8 @@ def _by_rack(brokers: Iterable[BrokerRegistration]) -> list[list[BrokerRegistrat
 
 
 def _place_one(racks: Sequence[_Rack], partition: int, replication_factor: int) -> tuple[NodeId, ...]:
-    replicas: list[NodeId] = []
-    leading_rack = None
-    for rack in racks:
-        leader = rack.next_leader(partition)
-        if leader is not None:
-            leading_rack = rack
-            replicas.append(leader)
-            break
+    leading_rack, leader = next((rack, leader) for rack in racks if (leader := rack.next_leader(partition)) is not None)
+    replicas = [leader]
     has_skipped = False
     while len(replicas) < replication_factor:
         for rack in racks:
@@ -162,7 +197,7 @@ def _place_one(racks: Sequence[_Rack], partition: int, replication_factor: int) 
                 # It gave the leader in this round.
                 has_skipped = True
                 continue
-            replica = rack.next_replica(partition)
+            replica = rack.next_replica(partition, leader)
             if replica is not None:
                 replicas.append(replica)
     return tuple(replicas)
