@@ -29,7 +29,7 @@ class _Subgroup(Struct, frozen=True):
 
 
 _SUBCOMMANDS: Final[Mapping[str, _Subcommand | _Subgroup]] = {
-    "start": _Subcommand(".broker.node.start_command", "start", "Run one node in the foreground."),
+    "start": _Subcommand(".broker.node.start_command", "start", "Run one node, or one per core, in the foreground."),
     "up": _Subcommand(".local.up_command", "up", "Start a cluster on this machine."),
     "down": _Subcommand(".local.down_command", "down", "Stop a cluster that `up` started."),
     "node": _Subcommand(

@@ -9,6 +9,7 @@ import click
 
 from ..client.assignments import parse_assignments
 from ..client.client_properties import is_secret
+from ..client.cores import count_cores
 from ..client.terminal import print_json, print_table, say
 from .cluster import LocalCluster
 from .cluster_options import folder_option, json_option, sentences
@@ -16,10 +17,23 @@ from .errors import ClusterError, PortInUseError
 from .foreground import look_after, stop_signals_interrupt, stop_signals_request
 
 DEFAULT_PORT: Final = 9092
+AUTO: Final = "auto"
+
+
+def _node_count(context: click.Context, parameter: click.Parameter, value: str) -> int:
+    return count_cores() if value == AUTO else int(click.IntRange(min=1)(value, parameter, context))
 
 
 @click.command()
-@click.option("--nodes", "node_count", type=click.IntRange(min=1), default=3, show_default=True, help="How many nodes.")
+@click.option(
+    "--nodes",
+    "node_count",
+    metavar=f"N|{AUTO}",
+    callback=_node_count,
+    default="3",
+    show_default=True,
+    help=f"How many nodes; {AUTO} is one for each core that this process may run on.",
+)
 @folder_option
 @click.option(
     "--port",

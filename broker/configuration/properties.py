@@ -7,6 +7,7 @@ from typing import Final
 from ...protocol.config_providers import ProviderFiles, resolve
 from ...protocol.errors import ConfigError
 from ...protocol.properties_text import properties_of
+from .core_variables import refuse_core_variables
 from .hidden_values import is_hidden
 from .node_config import NodeConfig, load
 
@@ -59,6 +60,10 @@ def shown_secrets(assignments: Sequence[str], variables: Mapping[str, str]) -> l
 def load_properties(
     properties: Mapping[str, str], *, files: ProviderFiles, environment: Mapping[str, str]
 ) -> NodeConfig:
-    """The node of these properties, their variables resolved by `config.providers`. Raises ConfigError."""
+    """The node of these properties, their variables resolved by `config.providers`. Raises ConfigError.
+
+    Of several nodes on one machine `properties` are those of one (`core_variables.properties_of_core`).
+    """
+    refuse_core_variables(properties)
     resolved = resolve(properties, files=files, environment=environment)
     return load(resolved.values, variables=resolved.variables)
