@@ -15,11 +15,14 @@ from .group_members import PROTOCOLS, Protocol
 from .target import Target
 from .workloads.authorizer import authorizer
 from .workloads.client_failover import client_failover
+from .workloads.client_memory import CLIENTS, client_memory
+from .workloads.client_memory import PARTITIONS as CONSUMED_PARTITIONS
 from .workloads.cluster_growth import cluster_growth
 from .workloads.cluster_partitions import cluster_partitions
 from .workloads.cold_reader import cold_reader
 from .workloads.compaction import compaction
 from .workloads.coordinator_load import coordinator_load
+from .workloads.cores import cores
 from .workloads.crowd import crowd
 from .workloads.exposition import exposition
 from .workloads.groups import MEMBERS, PARTITIONS, SMALL_GROUPS, groups
@@ -311,6 +314,14 @@ def cells(*, is_quick: bool, minutes: float = QUIET_MINUTES) -> tuple[Cell, ...]
         _failover("defaults", "at their defaults", DEFAULTS, 20 // part),
         _failover("quick", "with quick timeouts", QUICK_TIMEOUTS, 20 // part),
         *(_client_failover(library, 20 // part) for library in PROGRAMS),
+        *(_cores(nodes, records=1_200_000 // part) for nodes in (1, 2, 4)),
+        Cell(
+            name="clients/memory",
+            title=f"{CLIENTS // part:,} clients that each consume {CONSUMED_PARTITIONS} partitions",
+            run=lambda target: client_memory(target, clients=CLIENTS // part),
+            needs_node=True,
+            is_extra=True,
+        ),
         Cell(name="memory", title="memory after the load", run=memory),
     )
 
@@ -530,6 +541,17 @@ def _client_failover(library: str, kills: int) -> Cell:
         needs_node=True,
         needs_cluster=True,
         is_extra=True,
+    )
+
+
+def _cores(nodes: int, records: int) -> Cell:
+    return Cell(
+        name=f"cores/{nodes}",
+        title=f"{nodes} nodes on this machine, one replica" if nodes > 1 else "one node on this machine",
+        run=lambda target: cores(target, nodes=nodes, records=records),
+        needs_node=True,
+        needs_cluster=True,
+        is_particular=True,
     )
 
 

@@ -24,7 +24,7 @@ from ..local.local_node import LocalNode, environment_without_properties
 from ..protocol.structs import replace
 from .metadata_images import add_partitions
 from .quorum_state import cluster_pids
-from .target import Cluster, Target
+from .target import CLUSTER_NODES, Cluster, Target
 
 PENSTOCK: Final = "Penstock"
 KAFKA: Final = "Apache Kafka"
@@ -34,7 +34,6 @@ PROPERTIES: Final = {
 }
 _STOP_TIMEOUT_S: Final = 60.0
 _HEAP_MIB: Final = 1024
-CLUSTER_NODES: Final = 3
 
 
 class LocalBroker(Struct, frozen=True, kw_only=True):
@@ -44,8 +43,8 @@ class LocalBroker(Struct, frozen=True, kw_only=True):
     version: str
     prepare: Callable[[Path], LocalNode]
     """Makes a node in this empty folder that only has to be started."""
-    prepare_cluster: Callable[[Path, Mapping[str, str]], LocalCluster | KafkaCluster]
-    """The same of three nodes, with these properties beside their own."""
+    prepare_cluster: Callable[[Path, Mapping[str, str], int], LocalCluster | KafkaCluster]
+    """The same of so many nodes, with these properties beside their own."""
     can_grow: bool = False
     has_http: bool = False
     has_tiers: bool = False
@@ -62,10 +61,10 @@ class LocalBroker(Struct, frozen=True, kw_only=True):
                 _end(node)
 
     @contextmanager
-    def fresh_cluster(self, properties: Mapping[str, str]) -> Iterator[Cluster]:
-        """Three nodes that are not started yet; they are killed and their folder removed at the end."""
+    def fresh_cluster(self, properties: Mapping[str, str], node_count: int = CLUSTER_NODES, /) -> Iterator[Cluster]:
+        """Three nodes, or so many, that are not started yet; they are killed and their folder removed at the end."""
         with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
-            cluster = self.prepare_cluster(Path(folder), {**PROPERTIES, **properties})
+            cluster = self.prepare_cluster(Path(folder), {**PROPERTIES, **properties}, node_count)
             try:
                 yield cluster
             finally:
@@ -118,8 +117,8 @@ def penstock() -> LocalBroker:
         node.write_properties(PROPERTIES)
         return node
 
-    def prepare_cluster(folder: Path, properties: Mapping[str, str]) -> LocalCluster:
-        return LocalCluster(folder, node_count=CLUSTER_NODES, properties=properties, environment=environment)
+    def prepare_cluster(folder: Path, properties: Mapping[str, str], node_count: int) -> LocalCluster:
+        return LocalCluster(folder, node_count=node_count, properties=properties, environment=environment)
 
     return LocalBroker(
         name=PENSTOCK,
@@ -142,12 +141,12 @@ def kafka(jars: KafkaJars) -> LocalBroker:
         cluster.prepare()
         return cluster.nodes[1]
 
-    def prepare_cluster(folder: Path, properties: Mapping[str, str]) -> KafkaCluster:
+    def prepare_cluster(folder: Path, properties: Mapping[str, str], node_count: int) -> KafkaCluster:
         options = (f"-Xms{_HEAP_MIB}m", *SERVER_OPTIONS)
         return KafkaCluster(
             jars,
             folder,
-            node_count=CLUSTER_NODES,
+            node_count=node_count,
             properties=properties,
             heap_mib=_HEAP_MIB,
             options=options,

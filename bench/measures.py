@@ -262,6 +262,42 @@ MEASURES: Final[Sequence[Measure]] = (
     Measure(name="job_batch_ms", title="a batch", unit="ms"),
     Measure(name="job_broker_cpu_s_per_gb", title="broker CPU", unit="s/GB"),
     Measure(name="job_spark_cpu_s_per_gb", title="Spark's CPU", unit="s/GB", is_compared=False),
+    *(
+        measure
+        for verb in ("produce", "consume")
+        for measure in (
+            Measure(name=f"library_{verb}_broker_cpu_s_per_gb", title=f"librdkafka, {verb}: broker CPU", unit="s/GB"),
+            Measure(name=f"library_{verb}_client_cpu_us", title=f"librdkafka, {verb}: client CPU a record", unit="µs"),
+        )
+    ),
+    *(
+        Measure(name=f"{client}_connections", title=f"connections of a {client}", unit="count", is_compared=False)
+        for client in ("producer", "consumer")
+    ),
+    *(
+        Measure(name=f"node_{which}_mib", title=f"{title} of a node, idle", unit="MiB")
+        for which, title in (
+            ("resident", "resident memory"),
+            ("proportional", "memory with its part of what is shared"),
+        )
+    ),
+    *(
+        measure
+        for when, title in (
+            ("before", "before"),
+            ("sessions", "all wait for records"),
+            ("consuming", "all have read and wait"),
+        )
+        for measure in (
+            Measure(name=f"{when}_resident_mib", title=f"{title}: resident memory", unit="MiB"),
+            Measure(
+                name=f"{when}_proportional_mib", title=f"{title}: memory with its part of what is shared", unit="MiB"
+            ),
+        )
+    ),
+    Measure(name="kib_per_client", title="memory added by a client", unit="KiB"),
+    Measure(name="session_cpu_ms", title="broker CPU of a session's begin", unit="ms"),
+    Measure(name="session_read_cpu_us", title="broker CPU of a record to a session", unit="µs"),
     Measure(name="loaded_mib", title="resident memory, loaded", unit="MiB"),
 )
 """What tables show, in this order; other values are kept in the results only."""

@@ -34,8 +34,15 @@ class Cluster(Protocol):
         """All nodes, in order."""
 
 
-FreshCluster = Callable[[Mapping[str, str]], AbstractContextManager[Cluster]]
-"""Three nodes with these properties beside their own, ready to be started; at the end they are killed and gone."""
+CLUSTER_NODES: Final = 3
+
+
+class FreshCluster(Protocol):
+    """Nodes with these properties beside their own, ready to be started; at the end they are killed and gone."""
+
+    def __call__(
+        self, properties: Mapping[str, str], node_count: int = CLUSTER_NODES, /
+    ) -> AbstractContextManager[Cluster]: ...
 
 
 class Listener(Struct, frozen=True, kw_only=True):
@@ -59,7 +66,7 @@ class Target(Struct, frozen=True, kw_only=True):
     fresh_node: Callable[[], AbstractContextManager[LocalNode]] | None = None
     """Gives another node of the same kind, ready to be started; without it, start-up is not measured."""
     fresh_cluster: FreshCluster | None = None
-    """Gives three nodes of the same kind; without it, the quorum is not measured."""
+    """Gives three nodes of the same kind, or more or fewer; without it, the quorum is not measured."""
     can_grow: bool = False
     """Whether nodes can be added to such a cluster while it runs: then it is a `LocalCluster`."""
     has_http: bool = False

@@ -60,6 +60,11 @@ def resident_mib(pids: Iterable[int]) -> float:
     return sum(int(field[_RESIDENT_PAGES]) for field in fields if field) * _PAGE_BYTES / _MIB
 
 
+def proportional_mib(pids: Iterable[int]) -> float:
+    """The same, of which what several processes share counts once: each has its part of it (PSS)."""
+    return sum(map(_proportional_kib, _descendants(pids))) / 1024
+
+
 def open_files(pids: Iterable[int]) -> int:
     """Descriptors of these processes and their living descendants."""
     count = 0
@@ -99,6 +104,14 @@ def _cpu_s(pid: int) -> float:
         return clock_gettime(~pid << 3 | _PROCESS_CLOCK)
     except OSError:  # gone meanwhile
         return 0.0
+
+
+def _proportional_kib(pid: int) -> int:
+    try:
+        lines = (_PROC / str(pid) / "smaps_rollup").read_text().splitlines()
+    except OSError:  # gone meanwhile
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
 
 
 def _stat(pid: int) -> list[str]:

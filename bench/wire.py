@@ -72,6 +72,17 @@ class ProducerId(NamedTuple):
 NO_PRODUCER_ID: Final = ProducerId(-1, -1)
 
 
+class FetchSessionId(NamedTuple):
+    """Where a request is in its fetch session (KIP-227)."""
+
+    id: int
+    epoch: int
+
+
+NO_FETCH_SESSION: Final = FetchSessionId(0, -1)
+NEW_FETCH_SESSION: Final = FetchSessionId(0, 0)
+
+
 def batch(values: Sequence[bytes], *, producer_id: ProducerId = NO_PRODUCER_ID, base_sequence: int = -1) -> bytes:
     """One uncompressed batch."""
     now_ms = clock.now_ms()
@@ -199,21 +210,26 @@ def fetch_frame(
     partition_max_bytes: int = 1024 * 1024,
     max_bytes: int = 50 * 1024 * 1024,
     max_wait_ms: int = 500,
+    session: FetchSessionId = NO_FETCH_SESSION,
 ) -> bytes:
-    """A Fetch request from these offsets, without a session; the limits are those of Apache Kafka's consumer."""
+    """A Fetch request from these offsets, without a session unless it has one; the limits are those of Apache Kafka's
+    consumer."""
     parts = [
         struct.Struct(">iiqqi").pack(partition, -1, offset, -1, partition_max_bytes)
         for partition, offset in positions.items()
     ]
     body = (
-        struct.Struct(">iiiibiii").pack(-1, max_wait_ms, 1, max_bytes, 0, 0, -1, 1)
-        + text(topic)
-        + _INT.pack(len(parts))
-        + b"".join(parts)
+        struct.Struct(">iiiibiii").pack(-1, max_wait_ms, 1, max_bytes, 0, *session, 1 if parts else 0)
+        + (text(topic) + _INT.pack(len(parts)) + b"".join(parts) if parts else b"")
         + _INT.pack(0)
         + text("")
     )
     return frame(FETCH_KEY, FETCH_VERSION, body)
+
+
+def fetch_session_id(answer: memoryview | bytes) -> int:
+    """Of the session that the broker made for a request (KIP-227); 0 when it made none."""
+    return int(_INT.unpack_from(answer, 3 * _INT.size + _SHORT.size)[0])
 
 
 def next_offsets(topic: str, answer: memoryview | bytes) -> dict[int, int]:
@@ -234,14 +250,20 @@ def _fetched(topic: str, answer: memoryview | bytes) -> Iterator[tuple[int, int,
     """Of each partition its index, its high watermark, and where its batches are in the answer."""
     position = 2 * _INT.size + _INT.size
     code = _SHORT.unpack_from(answer, position)[0]
-    position += _SHORT.size + 2 * _INT.size + len(text(topic))
+    if code:
+        raise RequestRefusedError(f"a prepared Fetch request was answered with error code {code}")
+    position += _SHORT.size + _INT.size
+    if not _INT.unpack_from(answer, position)[0]:
+        # No topic: nothing of the session has changed.
+        return
+    position += _INT.size + len(text(topic))
     (count,) = _INT.unpack_from(answer, position)
     position += _INT.size
     for _ in range(count):
         partition, error, high_watermark, _, _, aborted, _ = _FETCH_PARTITION.unpack_from(answer, position)
         position += _FETCH_PARTITION.size
-        if code or error or aborted > 0:
-            raise RequestRefusedError(f"a prepared Fetch request was answered with error code {code or error}")
+        if error or aborted > 0:
+            raise RequestRefusedError(f"a prepared Fetch request was answered with error code {error}")
         (size,) = _INT.unpack_from(answer, position)
         position += _INT.size
         end = position + max(size, 0)

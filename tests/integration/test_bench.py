@@ -17,10 +17,12 @@ from penstock.bench.local_targets import penstock as local_penstock
 from penstock.bench.target import Cluster, Target
 from penstock.bench.topics import admin, new_topic
 from penstock.bench.workloads.authorizer import authorizer
+from penstock.bench.workloads.client_memory import client_memory
 from penstock.bench.workloads.cluster_growth import PHASES, cluster_growth
 from penstock.bench.workloads.cluster_partitions import cluster_partitions
 from penstock.bench.workloads.cold_reader import cold_reader
 from penstock.bench.workloads.coordinator_load import coordinator_load
+from penstock.bench.workloads.cores import cores
 from penstock.bench.workloads.crowd import crowd
 from penstock.bench.workloads.exposition import exposition
 from penstock.bench.workloads.groups import groups
@@ -79,6 +81,7 @@ def test_load_is_carried_and_measured(bootstrap: str, load: str) -> None:
 
 FRESH_LOADS: dict[str, Callable[[Target], Values]] = {
     "startup": startup,
+    "client memory": lambda target: client_memory(target, clients=5, partitions=3, settle_s=0.1),
     "partitions": lambda target: partitions(target, count=20),
     "partitions, written": lambda target: partitions(target, count=20, is_written=True),
     "coordinators": lambda target: coordinator_load(target, size_mib=1),
@@ -107,11 +110,11 @@ def test_load_of_a_fresh_node_is_measured_and_the_node_ended(load: str) -> None:
             yield node
 
     found = FRESH_LOADS[load](Target(name="it", bootstrap="", fresh_node=fresh_node))
-    # So few partitions need not take a page of memory.
+    # So few partitions and clients need not take a page of memory.
     found = {
         name: value
         for name, value in found.items()
-        if name != "kib_per_partition" and not name.endswith("others_cores")
+        if name not in ("kib_per_partition", "kib_per_client") and not name.endswith("others_cores")
     }
     assert all(value is not None and value > 0 for value in found.values()), found
     assert nodes
@@ -149,6 +152,7 @@ CLUSTER_LOADS: dict[str, Callable[[Target], Values]] = {
         )
         for protocol in PROTOCOLS
     },
+    "cores": lambda target: cores(target, nodes=3, records=40_000, settle_s=0.1),
     "quiet": lambda target: quorum_quiet(target, minutes=0.02, is_busy=True),
 }
 
@@ -159,8 +163,8 @@ def test_load_of_a_fresh_cluster_is_measured_and_its_nodes_ended(load: str) -> N
     nodes: list[LocalNode] = []
 
     @contextmanager
-    def fresh_cluster(properties: Mapping[str, str]) -> Iterator[Cluster]:
-        with broker.fresh_cluster(properties) as cluster:
+    def fresh_cluster(properties: Mapping[str, str], node_count: int = 3, /) -> Iterator[Cluster]:
+        with broker.fresh_cluster(properties, node_count) as cluster:
             nodes.extend(cluster.nodes.values())
             yield cluster
 
@@ -168,7 +172,11 @@ def test_load_of_a_fresh_cluster_is_measured_and_its_nodes_ended(load: str) -> N
         Target(name="it", bootstrap="", fresh_cluster=fresh_cluster, add_partitions=broker.add_partitions)
     )
     # So few partitions need not take a page of memory, and nothing may have been elected.
-    found = {name: value for name, value in found.items() if name not in ("image_mib", "elections", "others_cores")}
+    found = {
+        name: value
+        for name, value in found.items()
+        if name not in ("image_mib", "elections") and not name.endswith("others_cores")
+    }
     assert all(value is not None and value > 0 for value in found.values()), found
     assert [node.is_running for node in nodes] == [False, False, False]
 
@@ -178,8 +186,8 @@ def test_growth_of_a_fresh_cluster_is_measured_and_its_nodes_ended() -> None:
     nodes: dict[int, LocalNode] = {}
 
     @contextmanager
-    def fresh_cluster(properties: Mapping[str, str]) -> Iterator[Cluster]:
-        with broker.fresh_cluster(properties) as cluster:
+    def fresh_cluster(properties: Mapping[str, str], node_count: int = 3, /) -> Iterator[Cluster]:
+        with broker.fresh_cluster(properties, node_count) as cluster:
             yield cluster
             nodes.update(cluster.nodes)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from penstock.bench.wire import (
+    FetchSessionId,
     ProduceFrame,
     ProducerId,
     RequestRefusedError,
     batch,
     fetch_frame,
+    fetch_session_id,
     high_watermarks,
     next_offsets,
 )
@@ -75,6 +77,21 @@ def test_prepared_fetch_request_is_read_as_it_was_meant() -> None:
     read = decode_fetch(11, frame, decode_header(frame).body_offset)
     assert [(part.partition_index, part.fetch_offset) for part in read.topics[0].partitions] == [(2, 40), (5, 0)]
     assert (read.replica_id, read.session_epoch, read.min_bytes) == (-1, -1, 1)
+
+
+def test_a_request_of_a_session_names_what_has_moved_and_its_answer_what_has_changed() -> None:
+    for positions in ({2: 40}, {}):
+        frame = fetch_frame("somewhere", positions, session=FetchSessionId(9, 3))[SIZE:]
+        read = decode_fetch(11, frame, decode_header(frame).body_offset)
+        assert (read.session_id, read.session_epoch) == (9, 3)
+        assert {
+            part.partition_index: part.fetch_offset for topic in read.topics for part in topic.partitions
+        } == positions
+    unchanged = b"".join(encode_fetch_response(11, 0, [], session_id=9))
+    assert fetch_session_id(unchanged) == 9
+    assert next_offsets("somewhere", unchanged) == {}
+    with pytest.raises(RequestRefusedError, match="error code 70"):
+        next_offsets("somewhere", b"".join(encode_fetch_response(11, 0, [], error_code=70)))
 
 
 def test_reading_goes_on_behind_the_last_whole_batch() -> None:
