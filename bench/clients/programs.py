@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from ...client.cached_programs import cache_folder
+from ...client.cached_programs import BuildFailedError, build_once
 from ...local.apache_kafka.java_programs import java_command
 from ...local.errors import ClusterError
 
@@ -30,26 +27,23 @@ def _java() -> list[str]:
 
 
 def _franz_go() -> list[str]:
-    compiler = shutil.which("go")
-    if compiler is None:
-        raise ClusterError("franz-go is compiled with Go 1.23 or newer (Debian: apt-get install golang-go)")
+    def command(made: Path) -> list[str]:
+        compiler = shutil.which("go")
+        if compiler is None:
+            raise ClusterError("franz-go is compiled with Go 1.23 or newer (Debian: apt-get install golang-go)")
+        return [compiler, "build", "-o", str(made), "."]
+
     sources = sorted(one for one in _FRANZ_GO.iterdir() if one.name != "__pycache__")
-    stamp = hashlib.sha256(b"".join(one.read_bytes() for one in sources)).hexdigest()[:16]
-    program = cache_folder() / f"franz-go-{stamp}"
-    if not program.is_file():
-        program.parent.mkdir(parents=True, exist_ok=True)
-        made = program.with_name(f"{program.name}-{os.getpid()}")
-        result = subprocess.run(
-            [compiler, "build", "-o", str(made), "."],
-            cwd=_FRANZ_GO,
-            capture_output=True,
-            text=True,
-            timeout=_BUILD_TIMEOUT_S,
-            check=False,
+    try:
+        program = build_once(
+            "franz-go",
+            (one.read_bytes() for one in sources),
+            command,
+            folder=_FRANZ_GO,
+            timeout_s=_BUILD_TIMEOUT_S,
         )
-        if result.returncode != 0:
-            raise ClusterError(f"franz-go does not compile:\n{result.stderr[-2000:]}")
-        made.rename(program)
+    except BuildFailedError as error:
+        raise ClusterError(f"franz-go does not compile:\n{error}") from error
     return [str(program)]
 
 

@@ -10,16 +10,14 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from missing_tools import unavailable
 
 from penstock.chaos.checkers.linearizability import Step
 from penstock.chaos.checkers.object_models import Action
-from penstock.client.cached_programs import cache_folder
+from penstock.client.cached_programs import BuildFailedError, build_once
 
 _BUILD_TIMEOUT_S: Final = 600
 _JUDGE_TIMEOUT_S: Final = 300
@@ -29,25 +27,23 @@ _SOURCES: Final = Path(__file__).parent / "porcupine_judge"
 @cache
 def _program() -> Path:
     """Built once for each content of its sources."""
-    files = sorted(_SOURCES.iterdir())
-    digest = sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
-    program = cache_folder() / f"porcupine-{digest}"
-    if not program.exists():
+
+    def command(made: Path) -> list[str]:
         go = shutil.which("go")
         if go is None:
             unavailable("Go is not installed (apt-get install golang-go), which builds Porcupine")
-        program.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=program.parent, prefix="porcupine-build-") as work:
-            made = Path(work) / program.name
-            built = subprocess.run(
-                [go, "build", "-mod=readonly", "-buildvcs=false", "-o", made, "."],
-                cwd=_SOURCES, capture_output=True, text=True, timeout=_BUILD_TIMEOUT_S, check=False,
-            )  # fmt: skip
-            if built.returncode:
-                unavailable(f"Porcupine cannot be built: {built.stderr.strip()[-300:]}")
-            # Renamed when whole: a build that is killed, or another at the same time, leaves no part of a program.
-            made.rename(program)
-    return program
+        return [go, "build", "-mod=readonly", "-buildvcs=false", "-o", str(made), "."]
+
+    try:
+        return build_once(
+            "porcupine",
+            (file.read_bytes() for file in sorted(_SOURCES.iterdir())),
+            command,
+            folder=_SOURCES,
+            timeout_s=_BUILD_TIMEOUT_S,
+        )
+    except BuildFailedError as error:
+        unavailable(f"Porcupine cannot be built: {str(error).strip()[-300:]}")
 
 
 def judge_with_porcupine(histories: Sequence[tuple[str, Sequence[Step]]]) -> list[bool]:
