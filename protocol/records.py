@@ -53,6 +53,13 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
+class EncodedRecords(NamedTuple):
+    """The records of one batch, as they lie in it when they have the batch's time."""
+
+    data: bytes
+    record_count: int
+
+
 def read_records(batch: Buffer, header: BatchHeader, max_size: int = MAX_UNCOMPRESSED_SIZE) -> Iterator[Record]:
     """The records of the batch at the start of `batch`, which has `header`; the CRC is not looked at.
 
@@ -93,17 +100,69 @@ def write_batch(
     data = bytearray()
     for record in records:
         _write_record(data, record, first_offset, base_timestamp)
-    stored = compress(compression, data, compression_level)
+    return _with_header(
+        compress(compression, data, compression_level),
+        compression | (TRANSACTIONAL_FLAG if is_transactional else 0) | (CONTROL_FLAG if is_control else 0),
+        first_offset=first_offset,
+        last_offset_delta=records[-1].offset - first_offset,
+        leader_epoch=leader_epoch,
+        base_timestamp=base_timestamp,
+        max_timestamp=max(record.timestamp_ms for record in records),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        record_count=len(records),
+    )
+
+
+def batch_of(
+    records: EncodedRecords,
+    timestamp_ms: int,
+    *,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    is_transactional: bool = False,
+) -> bytes:
+    """What `write_batch` makes of records of one time, uncompressed."""
+    return _with_header(
+        records.data,
+        TRANSACTIONAL_FLAG if is_transactional else 0,
+        first_offset=0,
+        last_offset_delta=records.record_count - 1,
+        leader_epoch=NO_LEADER_EPOCH,
+        base_timestamp=timestamp_ms,
+        max_timestamp=timestamp_ms,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=NO_SEQUENCE,
+        record_count=records.record_count,
+    )
+
+
+def _with_header(
+    stored: Buffer,
+    attributes: int,
+    *,
+    first_offset: int,
+    last_offset_delta: int,
+    leader_epoch: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    record_count: int,
+) -> bytes:
     checked = (
         _CHECKED_PART.pack(
-            compression | (TRANSACTIONAL_FLAG if is_transactional else 0) | (CONTROL_FLAG if is_control else 0),
-            records[-1].offset - first_offset,
+            attributes,
+            last_offset_delta,
             base_timestamp,
-            max(record.timestamp_ms for record in records),
+            max_timestamp,
             producer_id,
             producer_epoch,
             base_sequence,
-            len(records),
+            record_count,
         )
         + stored
     )
@@ -186,30 +245,30 @@ def _write_record(out: bytearray, record: Record, base_offset: int, base_timesta
     offset, timestamp_ms, key, value, headers = record
     parts = [
         b"\0",
-        _varlong(timestamp_ms - base_timestamp),
-        _varlong(offset - base_offset),
-        _NULL if key is None else _varlong(len(key)),
+        varlong(timestamp_ms - base_timestamp),
+        varlong(offset - base_offset),
+        _NULL if key is None else varlong(len(key)),
         key or b"",
-        _NULL if value is None else _varlong(len(value)),
+        _NULL if value is None else varlong(len(value)),
         value or b"",
-        _varlong(len(headers)),
+        varlong(len(headers)),
     ]
     for header in headers:
         parts += _header_parts(*header)
     body = b"".join(parts)
-    out += _varlong(len(body))
+    out += varlong(len(body))
     out += body
 
 
 def _header_parts(key: str, value: bytes | None) -> tuple[bytes, ...]:
     encoded = key.encode(errors="surrogateescape")
     if value is None:
-        return _varlong(len(encoded)), encoded, _NULL
-    return _varlong(len(encoded)), encoded, _varlong(len(value)), value
+        return varlong(len(encoded)), encoded, _NULL
+    return varlong(len(encoded)), encoded, varlong(len(value)), value
 
 
-def _varlong(value: int) -> bytes:
-    """Most are small: lengths, and what lies between records that were written together."""
+def varlong(value: int) -> bytes:
+    """A length or a difference in a record. Most are small: records that were written together lie close."""
     return _SMALL[value] if 0 <= value < len(_SMALL) else _encode_varlong(value)
 
 

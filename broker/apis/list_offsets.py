@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
@@ -44,14 +44,12 @@ from ...protocol.list_offsets import (
 from ...storage.log.timestamp_lookup import TimestampOffset
 from ..cluster.rules.offset_questions import OffsetTime
 from ..network.handlers import Handlers
-from ..network.large_messages import ITEMS_A_TURN, LARGE_BODY_BYTES, in_turns
+from ..network.large_messages import ITEMS_A_TURN, LARGE_BODY_BYTES, in_thread, in_turns
 from ..network.request import Request, RequestContext
 from ..replicas.partition import Partition
 from ..replicas.replica_manager import ReplicaManager
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 FIRST_VERSIONS: Final[Mapping[int, int]] = {
     OffsetTime.LATEST: 1,
@@ -109,7 +107,7 @@ class ListOffsetsHandler:
 
     async def _answer_large(self, request: Request, body: bytes) -> None:
         try:
-            message = await _in_thread(decode_list_offsets, request.api_version, body, 0)
+            message = await in_thread(decode_list_offsets, request.api_version, body, 0)
         except CorruptData as error:
             request.close_connection(str(error))
             return
@@ -252,11 +250,7 @@ def _respond(request: Request, question: OffsetQuestion) -> Awaitable[None] | No
 
 async def _respond_in_turns(request: Request, question: OffsetQuestion) -> None:
     answers = await in_turns(question.asked, question.answer)
-    request.respond(await _in_thread(_encode, request, question.asked, answers))
-
-
-def _in_thread(do: Callable[..., T], *arguments: object) -> Awaitable[T]:
-    return asyncio.get_running_loop().run_in_executor(None, do, *arguments)
+    request.respond(await in_thread(_encode, request, question.asked, answers))
 
 
 def find_offset(partition: Partition, wanted: AskedPartition, replica_id: NodeId, isolation_level: int) -> FoundOffset:

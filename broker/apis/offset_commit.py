@@ -3,16 +3,20 @@
 6 adds leader epochs (KIP-320), 7 static members (KIP-345), 9 member epochs and GROUP_ID_NOT_FOUND, 10 topic ids
 (KIP-848). Some partitions of a request can be committed while others are refused. A client must be allowed to read the
 group and the topics.
+
+Of a large request everything is done in a thread but the event of its group, which is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Set
+import asyncio
+from collections.abc import Awaitable, Sequence, Set
+from functools import partial
 from typing import Final
 
 from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
-from ...protocol.errors import ErrorCode, KafkaError
+from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.offset_commit import (
     FIRST_TOPIC_ID_VERSION,
     CommittedTopic,
@@ -22,9 +26,11 @@ from ...protocol.offset_commit import (
 )
 from ...quorum.metadata.image import TopicImage, TopicsImage
 from ..cluster.metadata_cache import MetadataCache
-from ..coordinators.group_coordinator import GroupCoordinator
-from ..groups.offset_protocol import Committer, OffsetToCommit
+from ..coordinators.group_coordinator import GroupCoordinator, GroupPartition
+from ..groups.offset_protocol import Committer
+from ..groups.offset_records import OffsetRecords, TopicOffsets, encode_offsets
 from ..network.handlers import Handlers
+from ..network.large_messages import LARGE_BODY_BYTES, in_thread
 from ..network.request import Request
 from .permissions import denied_names
 
@@ -40,49 +46,84 @@ class OffsetCommitHandler:
         self._groups = groups
         self._metadata = metadata
 
-    def begin(self, request: Request) -> None:
+    def begin(self, request: Request) -> Awaitable[None] | None:
+        if len(request.body) - request.body_offset > LARGE_BODY_BYTES:
+            return self._commit_large(request, bytes(request.body[request.body_offset :]))
         message = decode_offset_commit(request.api_version, request.body, request.body_offset)
-        # By topic and partition; NONE for those that may be committed, which are in `offsets` in the same order.
-        errors: list[list[ErrorCode]] = []
-        offsets: list[OffsetToCommit] = []
-        if request.context.authorizer is None:
-            for wanted in message.topics:
-                topic = _topic(self._metadata.image.topics, wanted)
-                errors.append(_check(request.api_version, wanted, topic, offsets))
-        else:
-            errors += self._check_permitted(request, message, offsets)
-        if not offsets:
-            _respond(request, message, errors)
-            return
+        groups = self._groups
+        found = self._find_topics(request, message)
+        records = _encode(message, found, groups.steady_now_ms(), groups.offset_metadata_bytes_max)
+        respond = partial(_respond, request, message, found, records)
         try:
-            partition = self._groups.coordinators.get(message.group_id)
-            committer = Committer(message.group_id, message.member_id, message.instance_id, message.generation)
-            knows_group_errors = request.api_version >= KNOWS_GROUP_ERRORS_SINCE
-            with partition.event() as shard:
-                outcomes = shard.offsets.commit(committer, offsets, knows_group_errors=knows_group_errors)
+            coordinator = self._commit(request, message, records)
         except KafkaError as error:
-            _respond(request, message, _filled(errors, [error.code] * len(offsets)))
+            respond(error.code)
+        else:
+            if coordinator is None:
+                respond(ErrorCode.NONE)
+            else:
+                coordinator.reply_when_committed(respond, _same)(ErrorCode.NONE)
+        return None
+
+    async def _commit_large(self, request: Request, body: bytes) -> None:
+        """No later request of the connection begins before its answer, so a client's commits stay in their order."""
+        try:
+            message = await in_thread(decode_offset_commit, request.api_version, body, 0)
+        except CorruptData as error:
+            request.close_connection(str(error))
             return
+        groups = self._groups
+        while True:
+            found = self._find_topics(request, message)
+            records = await in_thread(_encode, message, found, groups.steady_now_ms(), groups.offset_metadata_bytes_max)
+            # The offsets of a topic that was deleted meanwhile were forgotten: none may come after that.
+            if self._are_known(records):
+                break
+        failure = ErrorCode.NONE
+        try:
+            coordinator = self._commit(request, message, records)
+        except KafkaError as error:
+            failure = error.code
+        else:
+            if coordinator is not None:
+                committed: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+                coordinator.reply_when_committed(committed.set_result, _same)(ErrorCode.NONE)
+                failure = await committed
+        request.respond(await in_thread(_encode_response, request, message, found, records, failure))
 
-        def respond(failure: ErrorCode) -> None:
-            _respond(request, message, _filled(errors, [failure or outcome for outcome in outcomes]))
+    def _commit(self, request: Request, message: OffsetCommitRequest, records: OffsetRecords) -> GroupPartition | None:
+        """Returns where it was committed, None if there is nothing that may be. Raises KafkaError."""
+        if not records.topics:
+            return None
+        coordinator = self._groups.coordinators.get(message.group_id)
+        committer = Committer(message.group_id, message.member_id, message.instance_id, message.generation)
+        knows_group_errors = request.api_version >= KNOWS_GROUP_ERRORS_SINCE
+        with coordinator.event() as shard:
+            shard.offsets.commit(committer, records, knows_group_errors=knows_group_errors)
+        return coordinator
 
-        partition.reply_when_committed(respond, lambda failure: failure)(ErrorCode.NONE)
+    def _are_known(self, records: OffsetRecords) -> bool:
+        by_id = self._metadata.image.topics.by_id
+        return all(one.topic_id in by_id for one in records.topics)
 
-    def _check_permitted(
-        self, request: Request, message: OffsetCommitRequest, offsets: list[OffsetToCommit]
-    ) -> list[list[ErrorCode]]:
-        """As `_check`, for all topics, by what the client may do."""
+    def _find_topics(self, request: Request, message: OffsetCommitRequest) -> Sequence[TopicImage | ErrorCode]:
+        """Each topic of the request, or the error of all its partitions."""
+        topics = self._metadata.image.topics
         context = request.context
+        absence = (
+            ErrorCode.UNKNOWN_TOPIC_ID
+            if request.api_version >= FIRST_TOPIC_ID_VERSION
+            else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        )
+        if context.authorizer is None:
+            return [_topic(topics, wanted) or absence for wanted in message.topics]
         if not context.may(ApiKey.OFFSET_COMMIT, AclOperation.READ, ResourceType.GROUP, message.group_id):
-            return [[ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(wanted.partitions) for wanted in message.topics]
-        found = [(wanted, _topic(self._metadata.image.topics, wanted)) for wanted in message.topics]
+            return [ErrorCode.GROUP_AUTHORIZATION_FAILED] * len(message.topics)
+        found = [(wanted, _topic(topics, wanted)) for wanted in message.topics]
         names = [name for wanted, topic in found if (name := _name(wanted, topic)) is not None]
         denied: Set[str] = denied_names(context, ApiKey.OFFSET_COMMIT, AclOperation.READ, ResourceType.TOPIC, names)
         return [
-            [ErrorCode.TOPIC_AUTHORIZATION_FAILED] * len(wanted.partitions)
-            if _name(wanted, topic) in denied
-            else _check(request.api_version, wanted, topic, offsets)
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED if _name(wanted, topic) in denied else topic or absence
             for wanted, topic in found
         ]
 
@@ -97,34 +138,51 @@ def _topic(topics: TopicsImage, wanted: CommittedTopic) -> TopicImage | None:
     return None if wanted.topic_id is None else topics.by_id.get(wanted.topic_id)
 
 
-def _check(
-    version: int, wanted: CommittedTopic, topic: TopicImage | None, offsets: list[OffsetToCommit]
-) -> list[ErrorCode]:
-    """Returns an error for each partition; adds those that may be committed to `offsets`."""
-    if topic is None:
-        has_ids = version >= FIRST_TOPIC_ID_VERSION
-        absence = ErrorCode.UNKNOWN_TOPIC_ID if has_ids else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return [absence] * len(wanted.partitions)
-    errors = []
-    for index, offset, leader_epoch, metadata in wanted.partitions:
-        if not 0 <= index < len(topic.partitions):
-            errors.append(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            continue
-        errors.append(ErrorCode.NONE)
-        offsets.append(OffsetToCommit(topic.name, topic.topic_id, index, offset, leader_epoch, metadata))
-    return errors
+def _same(failure: ErrorCode) -> ErrorCode:
+    return failure
 
 
-def _filled(errors: list[list[ErrorCode]], outcomes: list[ErrorCode]) -> list[list[ErrorCode]]:
-    """Returns `errors` with each NONE replaced by the next of the outcomes."""
-    left = iter(outcomes)
-    return [[error or next(left) for error in of_topic] for of_topic in errors]
+def _encode(
+    message: OffsetCommitRequest, found: Sequence[TopicImage | ErrorCode], now_ms: int, metadata_bytes_max: int
+) -> OffsetRecords:
+    """Of the topics that were found."""
+    offsets = [
+        TopicOffsets(topic.name, topic.topic_id, len(topic.partitions), wanted.partitions)
+        for wanted, topic in zip(message.topics, found, strict=True)
+        if not isinstance(topic, ErrorCode)
+    ]
+    return encode_offsets(message.group_id, offsets, now_ms=now_ms, metadata_bytes_max=metadata_bytes_max)
 
 
-def _respond(request: Request, message: OffsetCommitRequest, errors: list[list[ErrorCode]]) -> None:
-    told = [(topic, of_topic) for topic, of_topic in zip(message.topics, errors, strict=True) if of_topic]
-    request.respond(
-        encode_offset_commit_response(
-            request.api_version, request.correlation_id, [topic for topic, _ in told], [codes for _, codes in told]
-        )
-    )
+def _respond(
+    request: Request,
+    message: OffsetCommitRequest,
+    found: Sequence[TopicImage | ErrorCode],
+    records: OffsetRecords,
+    failure: ErrorCode,
+) -> None:
+    request.respond(_encode_response(request, message, found, records, failure))
+
+
+def _encode_response(
+    request: Request,
+    message: OffsetCommitRequest,
+    found: Sequence[TopicImage | ErrorCode],
+    records: OffsetRecords,
+    failure: ErrorCode,
+) -> bytes:
+    """`failure` is of those that were to be committed."""
+    outcomes = iter(records.outcomes)
+    errors: list[Sequence[ErrorCode]] = []
+    for wanted, topic in zip(message.topics, found, strict=True):
+        if isinstance(topic, ErrorCode):
+            errors.append([topic] * len(wanted.partitions))
+        else:
+            of_topic = next(outcomes)
+            errors.append([error or failure for error in of_topic] if failure else of_topic)
+    topics = message.topics
+    if not all(errors):
+        # Topics without partitions are not answered.
+        topics = tuple(topic for topic in topics if topic.partitions)
+        errors = [of_topic for of_topic in errors if of_topic]
+    return encode_offset_commit_response(request.api_version, request.correlation_id, topics, errors)

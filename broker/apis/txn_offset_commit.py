@@ -13,10 +13,11 @@ the topics.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
-from typing import Final
+from collections.abc import Awaitable, Callable, Sequence, Set
+from functools import partial
+from typing import Final, TypeAlias
 
-from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
+from kio.schema.txn_offset_commit.v5.request import TxnOffsetCommitRequest
 from kio.schema.txn_offset_commit.v5.response import (
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
@@ -28,13 +29,17 @@ from ...protocol.apis import ApiKey
 from ...protocol.batches import NO_SEQUENCE
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
+from ...quorum.metadata.image import TopicImage
 from ..cluster.metadata_cache import MetadataCache
 from ..coordination.ports import TransactionProducer
 from ..coordinators.group_coordinator import GroupCoordinator, GroupPartition
 from ..coordinators.transaction_verifier import Outcome, Outcomes, TransactionSupport, TransactionVerifier, Writer
-from ..groups.offset_protocol import Committer, OffsetToCommit
+from ..groups.offset_protocol import Committer
+from ..groups.offset_records import OffsetRecords, TopicOffsets, encode_offsets
 from ..network.handlers import Handlers
+from ..network.large_messages import ITEMS_A_TURN, in_thread
 from ..network.request import Request, RequestContext
+from ..network.rules.large_response import LargeResponse
 from .permissions import denied_names, require
 
 FIRST_THAT_KNOWS_LOADING: Final = 2
@@ -48,8 +53,11 @@ OF_COORDINATORS: Final = {
 """Errors of the transaction coordinator, or of the partition → errors that clients expect: they retry, and look up the
 coordinator again only after NOT_COORDINATOR. Clients of version 5 also know CONCURRENT_TRANSACTIONS."""
 
+ReplyCommitted: TypeAlias = "Callable[[TxnOffsetCommitResponse | LargeResponse[TxnOffsetCommitResponse]], None]"
 Codes = list[list[ErrorCode]]
 """By topic and partition of the request."""
+Found: TypeAlias = Sequence[TopicImage | ErrorCode]
+"""Each topic of the request, or the error of all its partitions."""
 
 
 def register(
@@ -65,34 +73,50 @@ class TransactionalOffsets:
         self._metadata = metadata
         self._verifier = verifier
 
-    def begin(
-        self, message: TxnOffsetCommitRequest, request: Request, reply: Callable[[TxnOffsetCommitResponse], None]
-    ) -> None:
+    def begin(self, message: TxnOffsetCommitRequest, request: Request, reply: ReplyCommitted) -> Awaitable[None] | None:
         """Raises KafkaError."""
-        version = request.api_version
-        offsets: list[OffsetToCommit] = []
-        denied = _denied_topics(message, request.context)
-        codes = [
-            [ErrorCode.TOPIC_AUTHORIZATION_FAILED] * len(topic.partitions)
-            if topic.name in denied
-            else self._check(topic, offsets)
-            for topic in message.topics
-        ]
+        found = self._find_topics(message, request.context)
+        groups = self._groups
+        encode = partial(_encode, message, found, groups.steady_now_ms(), groups.offset_metadata_bytes_max)
+        if sum(len(topic.partitions) for topic in message.topics) > ITEMS_A_TURN:
+            return self._commit_large(message, request.api_version, reply, found, encode)
+        self._commit(message, request.api_version, reply, found, encode())
+        return None
 
-        def respond(outcomes: Sequence[ErrorCode]) -> None:
-            reply(_response(message, _filled(codes, outcomes), version))
+    async def _commit_large(
+        self,
+        message: TxnOffsetCommitRequest,
+        version: int,
+        reply: ReplyCommitted,
+        found: Found,
+        encode: Callable[[], OffsetRecords],
+    ) -> None:
+        self._commit(message, version, reply, found, await in_thread(encode), is_large=True)
 
-        def refuse(error: ErrorCode) -> None:
-            respond([error] * len(offsets))
+    def _commit(
+        self,
+        message: TxnOffsetCommitRequest,
+        version: int,
+        reply: ReplyCommitted,
+        found: Found,
+        records: OffsetRecords,
+        *,
+        is_large: bool = False,
+    ) -> None:
+        def respond(failure: ErrorCode) -> None:
+            def make() -> TxnOffsetCommitResponse:
+                return _response(message, _codes(message, found, records, failure), version)
 
-        if not offsets:
-            respond(())
+            reply(LargeResponse(make) if is_large else make())
+
+        if not records.topics:
+            respond(ErrorCode.NONE)
             return
         try:
             coordinator = self._groups.get(message.group_id)
             _ = coordinator.shard
         except KafkaError as error:
-            refuse(error.code)
+            respond(error.code)
             return
         writer = Writer(
             str(message.transactional_id), int(message.producer_id), int(message.producer_epoch), _support(version)
@@ -101,37 +125,47 @@ class TransactionalOffsets:
 
         def commit(confirmed: Outcomes) -> None:
             try:
-                outcomes = _commit(coordinator, message, writer, offsets, confirmed[coordinator.partition])
+                _commit(coordinator, message, writer, records, confirmed[coordinator.partition])
             except KafkaError as error:
-                refuse(_error_for(error.code, writer.support))
+                respond(_error_for(error.code, writer.support))
             else:
-                coordinator.reply_when_committed(respond, lambda error: [error or outcome for outcome in outcomes])(
-                    outcomes
-                )
+                coordinator.reply_when_committed(respond, lambda failure: failure)(ErrorCode.NONE)
 
         self._verifier.confirm(writer, batches, self._verifier.begin(writer, batches), commit)
 
-    def _check(self, wanted: TxnOffsetCommitRequestTopic, offsets: list[OffsetToCommit]) -> list[ErrorCode]:
-        """Returns an error for each partition; adds those that may be committed to `offsets`."""
-        topic = self._metadata.image.topics.by_name.get(wanted.name)
-        errors = []
-        for one in wanted.partitions:
-            index = int(one.partition_index)
-            if topic is None or not 0 <= index < len(topic.partitions):
-                errors.append(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                continue
-            errors.append(ErrorCode.NONE)
-            offsets.append(
-                OffsetToCommit(
-                    topic.name,
-                    topic.topic_id,
-                    index,
+    def _find_topics(self, message: TxnOffsetCommitRequest, context: RequestContext) -> Found:
+        """Raises KafkaError."""
+        denied = _denied_topics(message, context)
+        by_name = self._metadata.image.topics.by_name
+        return [
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            if topic.name in denied
+            else by_name.get(topic.name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            for topic in message.topics
+        ]
+
+
+def _encode(message: TxnOffsetCommitRequest, found: Found, now_ms: int, metadata_bytes_max: int) -> OffsetRecords:
+    """Of the topics that were found."""
+    offsets = [
+        TopicOffsets(
+            topic.name,
+            topic.topic_id,
+            len(topic.partitions),
+            [
+                (
+                    int(one.partition_index),
                     int(one.committed_offset),
                     int(one.committed_leader_epoch),
                     one.committed_metadata,
                 )
-            )
-        return errors
+                for one in wanted.partitions
+            ],
+        )
+        for wanted, topic in zip(message.topics, found, strict=True)
+        if not isinstance(topic, ErrorCode)
+    ]
+    return encode_offsets(str(message.group_id), offsets, now_ms=now_ms, metadata_bytes_max=metadata_bytes_max)
 
 
 def _denied_topics(message: TxnOffsetCommitRequest, context: RequestContext) -> Set[str]:
@@ -149,9 +183,9 @@ def _commit(
     coordinator: GroupPartition,
     message: TxnOffsetCommitRequest,
     writer: Writer,
-    offsets: Sequence[OffsetToCommit],
+    records: OffsetRecords,
     verification: Outcome,
-) -> list[ErrorCode]:
+) -> None:
     """Raises KafkaError."""
     if isinstance(verification, KafkaError):
         raise verification
@@ -160,7 +194,7 @@ def _commit(
     )
     producer = TransactionProducer(writer.producer_id, writer.producer_epoch, verification)
     with coordinator.event() as shard:
-        return shard.offsets.commit_in_transaction(committer, offsets, producer)
+        shard.offsets.commit_in_transaction(committer, records, producer)
 
 
 def _support(version: int) -> TransactionSupport:
@@ -177,10 +211,15 @@ def _error_for(code: ErrorCode, support: TransactionSupport) -> ErrorCode:
     return OF_COORDINATORS.get(code, code)
 
 
-def _filled(codes: Codes, outcomes: Sequence[ErrorCode]) -> Codes:
-    """Returns `codes` with each NONE replaced by the next of the outcomes."""
-    left = iter(outcomes)
-    return [[code or next(left) for code in of_topic] for of_topic in codes]
+def _codes(message: TxnOffsetCommitRequest, found: Found, records: OffsetRecords, failure: ErrorCode) -> Codes:
+    """`failure` is of those that were to be committed."""
+    outcomes = iter(records.outcomes)
+    return [
+        [topic] * len(wanted.partitions)
+        if isinstance(topic, ErrorCode)
+        else [code or failure for code in next(outcomes)]
+        for wanted, topic in zip(message.topics, found, strict=True)
+    ]
 
 
 def _response(message: TxnOffsetCommitRequest, codes: Codes, version: int) -> TxnOffsetCommitResponse:

@@ -12,6 +12,7 @@ that may still be lost.
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from ...protocol.records import EncodedRecords
 from ...storage.log.rules.transaction_verification import TransactionVerification
 
 
@@ -42,8 +43,11 @@ class StateLog(Protocol):
 
 
 class TransactionalStateLog(StateLog, Protocol):
-    """One that takes also what counts only when a transaction commits."""
+    """One that takes records that are encoded, and what counts only when a transaction commits."""
 
-    def append_in_transaction(self, records: Sequence[StateRecord], producer: TransactionProducer) -> int:
+    def append_encoded(self, records: EncodedRecords) -> int:
+        """As `append`."""
+
+    def append_in_transaction(self, records: EncodedRecords, producer: TransactionProducer) -> int:
         """As `append`, for what is to count when the producer's transaction commits, of which `replay_end_transaction`
         tells. KafkaError, those of `ProducerState.check_epoch` among them."""

@@ -21,12 +21,11 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
-from ...protocol.batches import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from ...protocol.errors import ErrorCode, KafkaError
-from ...protocol.records import Record, write_batch
+from ...protocol.records import EncodedRecords, Record, batch_of, write_batch
 from ...quorum.raft.recent_times import RecentTimes
-from ...storage.log.rules.append_info import AppendInfo
 from ...storage.log.rules.control_records import write_end_transaction_marker
+from ...storage.log.rules.transaction_verification import TransactionVerification
 from ..coordination.coordinator_shard import CoordinatorShard
 from ..coordination.effects import CancelTimer, Effect, Effects, Reply, ScheduleTimer, Waiter
 from ..coordination.ports import StateRecord, TransactionProducer
@@ -224,24 +223,25 @@ class CoordinatorContext(Generic[ShardT]):
     def append(self, records: Sequence[StateRecord]) -> int:
         """As `ports.StateLog`."""
         now_ms = self._wall_clock_ms()
-        batch = _batch_of(records, now_ms)
-        return self._note(self._attempt(lambda: self.partition.append_of_coordinator(batch, now_ms)))
+        batch = write_batch([Record(number, now_ms, record.key, record.value) for number, record in enumerate(records)])
+        return self._append(batch, now_ms)
 
-    def append_in_transaction(self, records: Sequence[StateRecord], producer: TransactionProducer) -> int:
+    def append_encoded(self, records: EncodedRecords) -> int:
         """As `ports.TransactionalStateLog`."""
         now_ms = self._wall_clock_ms()
-        batch = _batch_of(
+        return self._append(batch_of(records, now_ms), now_ms)
+
+    def append_in_transaction(self, records: EncodedRecords, producer: TransactionProducer) -> int:
+        """As `ports.TransactionalStateLog`."""
+        now_ms = self._wall_clock_ms()
+        batch = batch_of(
             records,
             now_ms,
             producer_id=producer.producer_id,
             producer_epoch=producer.producer_epoch,
             is_transactional=True,
         )
-        return self._note(
-            self._attempt(
-                lambda: self.partition.append_of_coordinator(batch, now_ms, verification=producer.verification)
-            )
-        )
+        return self._append(batch, now_ms, verification=producer.verification)
 
     def end_transaction(
         self,
@@ -260,28 +260,31 @@ class CoordinatorContext(Generic[ShardT]):
             marker = write_end_transaction_marker(
                 producer_id, producer_epoch, is_commit=is_commit, coordinator_epoch=coordinator_epoch, now_ms=now_ms
             )
-            self._note(
-                self._attempt(
-                    lambda: self.partition.append_of_coordinator(
-                        marker, now_ms, transaction_version=transaction_version
-                    )
-                )
-            )
+            self._append(marker, now_ms, transaction_version=transaction_version)
             shard.replay_end_transaction(producer_id, is_commit=is_commit)
         self.reply_when_committed(respond, lambda error: error)(ErrorCode.NONE)
 
-    def _attempt(self, append: Callable[[], AppendInfo]) -> AppendInfo:
-        """Raises KafkaError, of the errors that clients of a coordinator know."""
+    def _append(
+        self,
+        batch: bytes,
+        now_ms: int,
+        *,
+        verification: TransactionVerification | None = None,
+        transaction_version: int = 0,
+    ) -> int:
+        """Returns the offset of the first record. Raises KafkaError, of the errors that clients of a coordinator know,
+        and then nothing was appended."""
+        partition = self.partition
         try:
-            if self.partition.error is not ErrorCode.NONE or self.partition.state.leader_epoch != self.leader_epoch:
+            if partition.error is not ErrorCode.NONE or partition.state.leader_epoch != self.leader_epoch:
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            return append()
+            info = partition.append_of_coordinator(
+                batch, now_ms, verification=verification, transaction_version=transaction_version
+            )
         except KafkaError as error:
             raise KafkaError(WRITTEN_ERRORS.get(error.code, error.code), error.message) from error
-
-    def _note(self, info: AppendInfo) -> int:
         self._end_offset = info.last_offset + 1
-        self._on_append(self.partition)
+        self._on_append(partition)
         return info.first_offset
 
     def when_committed(self, proceed: Callable[[], None]) -> None:
@@ -391,19 +394,3 @@ class CoordinatorContext(Generic[ShardT]):
             record_count,
             (self._loop.time() - started_s) * 1000,
         )
-
-
-def _batch_of(
-    records: Sequence[StateRecord],
-    now_ms: int,
-    *,
-    producer_id: int = NO_PRODUCER_ID,
-    producer_epoch: int = NO_PRODUCER_EPOCH,
-    is_transactional: bool = False,
-) -> bytes:
-    return write_batch(
-        [Record(number, now_ms, record.key, record.value) for number, record in enumerate(records)],
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        is_transactional=is_transactional,
-    )

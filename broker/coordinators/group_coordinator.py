@@ -50,6 +50,9 @@ class GroupCoordinator:
     ) -> None:
         self._partitions = partitions
         self._config = config
+        self.offset_metadata_bytes_max = config.offset_metadata_max_bytes
+        self.steady_now_ms = runtime.steady_clock_ms
+        """By which offsets are committed."""
         self._settings_of = settings_of
         self._runtime = runtime
         self.counters = GroupCounters()

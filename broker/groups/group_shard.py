@@ -108,7 +108,6 @@ class GroupShard:
             log,
             self.effects,
             steady_now_ms,
-            metadata_bytes_max=config.offset_metadata_max_bytes,
             retention_ms=config.offsets_retention_ms,
             counters=counters,
         )

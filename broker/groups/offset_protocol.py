@@ -10,18 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
-from ...protocol.batches import NO_TIMESTAMP
 from ...protocol.errors import ErrorCode, KafkaError
 from ...quorum.metadata.image import TopicImage
 from ..coordination.effects import Effects
 from ..coordination.ports import StateRecord, TransactionalStateLog, TransactionProducer
 from .classic.group import ClassicGroup, ClassicState
-from .classic.records import OffsetCommitValue, offset_commit_key, offset_commit_value, tombstone_of
+from .classic.records import offset_commit_key, tombstone_of
 from .consumer.consumer_groups import ConsumerGroups
 from .consumer.group import ConsumerGroup
 from .consumer.group_table import GroupTable
 from .consumer.offset_access import check_commit, check_commit_in_transaction, check_fetch
 from .group_counters import GroupCounters
+from .offset_records import OffsetRecords
 from .offset_store import CommittedOffset, OffsetStore
 
 logger = logging.getLogger(__name__)
@@ -32,15 +32,6 @@ UNKNOWN_OFFSET: Final = -1
 TOMBSTONES_PER_BATCH: Final = 1_000
 TOMBSTONE_KEYS_BYTES_MAX: Final = 512 * 1024
 """Of one batch: half of what `max.message.bytes` allows by default. Nothing but the protocol bounds a group's id."""
-
-
-class OffsetToCommit(NamedTuple):
-    topic: str
-    topic_id: UUID | None
-    partition: int
-    offset: int
-    leader_epoch: int
-    metadata: str | None
 
 
 class Committer(NamedTuple):
@@ -59,13 +50,6 @@ class FetchedOffset(NamedTuple):
     metadata: str = ""
 
 
-class _CommitRecords(NamedTuple):
-    errors: list[ErrorCode]
-    values: list[tuple[OffsetToCommit, OffsetCommitValue]]
-    """Of those without an error, as `written`."""
-    written: list[StateRecord]
-
-
 class OffsetProtocol:
     def __init__(
         self,
@@ -76,30 +60,23 @@ class OffsetProtocol:
         effects: Effects,
         now_ms: Callable[[], int],
         *,
-        metadata_bytes_max: int,
         retention_ms: int,
         counters: GroupCounters,
     ) -> None:
-        """`now_ms` is the steady wall clock's.
-
-        `metadata_bytes_max` is `offset.metadata.max.bytes`, `retention_ms` is `offsets.retention.minutes`."""
+        """`now_ms` is the steady wall clock's, `retention_ms` is `offsets.retention.minutes`."""
         self._groups = groups
         self._offsets = offsets
         self._effects = effects
         self._consumer = consumer
         self._log = log
         self._now_ms = now_ms
-        self._metadata_bytes_max = metadata_bytes_max
         self._retention_ms = retention_ms
         self._counters = counters
 
-    def commit(
-        self, committer: Committer, offsets: Sequence[OffsetToCommit], *, knows_group_errors: bool
-    ) -> list[ErrorCode]:
-        """An error for each offset; those without one were appended, as one batch.
+    def commit(self, committer: Committer, records: OffsetRecords, *, knows_group_errors: bool) -> None:
+        """Appends the records as one batch; raises KafkaError, and then nothing was.
 
-        Raises KafkaError, and then nothing was. `knows_group_errors` is for clients of OffsetCommit 9 and later, who
-        are told that there is no group.
+        `knows_group_errors` is for clients of OffsetCommit 9 and later, who are told that there is no group.
         """
         group = self._groups.find(committer.group_id)
         consumer_group = self._groups.find_consumer(committer.group_id)
@@ -108,7 +85,7 @@ class OffsetProtocol:
                 consumer_group,
                 committer.member_id,
                 committer.generation,
-                ((one.topic_id, one.partition) for one in offsets),
+                records.known(),
                 knows_member_epochs=knows_group_errors,
             )
         elif group is None:
@@ -118,18 +95,16 @@ class OffsetProtocol:
             member = group.check_commit(committer.member_id, committer.instance_id, committer.generation)
             if member is not None and group.state is not ClassicState.COMPLETING_REBALANCE:
                 group.expect_heartbeat(member)
-        records = self._records_of(committer.group_id, offsets)
-        if records.written:
-            first_offset = self._log.append(records.written)
-            self._counters.offset_commits += len(records.written)
-            for number, (one, value) in enumerate(records.values):
-                committed = CommittedOffset.from_record(value, first_offset + number)
-                self.put(committer.group_id, one.topic, one.partition, committed)
-        return records.errors
+        if records.accepted:
+            first_offset = self._log.append_encoded(records.encoded)
+            self._counters.offset_commits += records.encoded.record_count
+            self._know(committer.group_id)
+            for topic, committed in records.committed(first_offset):
+                self._offsets.put_topic(committer.group_id, topic, committed)
 
     def commit_in_transaction(
-        self, committer: Committer, offsets: Sequence[OffsetToCommit], producer: TransactionProducer
-    ) -> list[ErrorCode]:
+        self, committer: Committer, records: OffsetRecords, producer: TransactionProducer
+    ) -> None:
         """The same for what is to count when the producer's transaction commits (KIP-447)."""
         group = self._groups.find(committer.group_id)
         consumer_group = self._groups.find_consumer(committer.group_id)
@@ -139,49 +114,33 @@ class OffsetProtocol:
                 committer.member_id,
                 committer.instance_id,
                 committer.generation,
-                ((one.topic_id, one.partition) for one in offsets),
+                records.known(),
             )
         elif group is not None:
             group.check_commit(committer.member_id, committer.instance_id, committer.generation, is_transactional=True)
         elif committer.generation >= 0:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-        records = self._records_of(committer.group_id, offsets)
-        if records.written:
-            first_offset = self._log.append_in_transaction(records.written, producer)
-            for number, (one, value) in enumerate(records.values):
-                committed = CommittedOffset.from_record(value, first_offset + number)
-                self.put_pending(producer.producer_id, committer.group_id, one.topic, one.partition, committed)
-        return records.errors
-
-    def _records_of(self, group_id: str, offsets: Sequence[OffsetToCommit]) -> _CommitRecords:
-        now_ms = self._now_ms()
-        records = _CommitRecords([], [], [])
-        for one in offsets:
-            topic, topic_id, partition, offset, leader_epoch, metadata = one
-            if metadata is not None and len(metadata) > self._metadata_bytes_max:
-                records.errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
-                continue
-            value = OffsetCommitValue(offset, leader_epoch, metadata or "", now_ms, NO_TIMESTAMP, topic_id)
-            records.errors.append(ErrorCode.NONE)
-            records.values.append((one, value))
-            records.written.append(
-                StateRecord(offset_commit_key(group_id, topic, partition), offset_commit_value(value))
-            )
-        return records
+        if records.accepted:
+            first_offset = self._log.append_in_transaction(records.encoded, producer)
+            self._know(committer.group_id)
+            for topic, committed in records.committed(first_offset):
+                self._offsets.put_pending_topic(producer.producer_id, committer.group_id, topic, committed)
 
     def put_pending(
         self, producer_id: int, group_id: str, topic: str, partition: int, committed: CommittedOffset
     ) -> None:
         """Replays a transactional offset record; creates an empty (simple) group if needed."""
-        if not self._groups.is_known(group_id):
-            self._groups.put(ClassicGroup(group_id, self._effects, now_ms=self._now_ms()))
+        self._know(group_id)
         self._offsets.put_pending(producer_id, group_id, topic, partition, committed)
 
     def put(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
         """Replays an offset record; creates an empty (simple) group if needed."""
+        self._know(group_id)
+        self._offsets.put(group_id, topic, partition, committed)
+
+    def _know(self, group_id: str) -> None:
         if not self._groups.is_known(group_id):
             self._groups.put(ClassicGroup(group_id, self._effects, now_ms=self._now_ms()))
-        self._offsets.put(group_id, topic, partition, committed)
 
     def committed_of(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
         """Committed offsets of a group by topic and partition; they change as it commits."""

@@ -6,7 +6,7 @@ its place in the log, than what is there (KIP-98).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
@@ -53,6 +53,9 @@ class _Offsets:
 
     def put(self, group: str, topic: str, partition: int, committed: CommittedOffset) -> None:
         self.by_group.setdefault(group, {}).setdefault(topic, {})[partition] = committed
+
+    def put_topic(self, group: str, topic: str, committed: Mapping[int, CommittedOffset]) -> None:
+        self.by_group.setdefault(group, {}).setdefault(topic, {}).update(committed)
 
     def remove(self, group: str, topic: str, partition: int) -> None:
         topics = self.by_group.get(group, {})
@@ -117,8 +120,18 @@ class OffsetStore:
     def put(self, group: str, topic: str, partition: int, committed: CommittedOffset) -> None:
         self._committed.put(group, topic, partition, committed)
 
+    def put_topic(self, group: str, topic: str, committed: Mapping[int, CommittedOffset]) -> None:
+        """By partition."""
+        self._committed.put_topic(group, topic, committed)
+
     def put_pending(self, producer_id: int, group: str, topic: str, partition: int, committed: CommittedOffset) -> None:
-        self._pending.setdefault(producer_id, _Offsets()).put(group, topic, partition, committed)
+        self.put_pending_topic(producer_id, group, topic, {partition: committed})
+
+    def put_pending_topic(
+        self, producer_id: int, group: str, topic: str, committed: Mapping[int, CommittedOffset]
+    ) -> None:
+        """By partition."""
+        self._pending.setdefault(producer_id, _Offsets()).put_topic(group, topic, committed)
         self._open_transactions.setdefault(group, set()).add(producer_id)
 
     def remove(self, group: str, topic: str, partition: int) -> None:

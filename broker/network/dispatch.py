@@ -126,9 +126,20 @@ class Dispatcher:
     def _handle_replying(self, request: Request, handler: ReplyingHandler, message: Message) -> None:
         reply = partial(self._reply, request)
         try:
-            handler.begin(message, request, reply)
+            waiting = handler.begin(message, request, reply)
         except Exception as error:
             reply(handler.answer_error(message, self.to_kafka_error(request, error)))
+        else:
+            if waiting is not None:
+                self._start(self._finish_replying(request, handler, message, waiting))
+
+    async def _finish_replying(
+        self, request: Request, handler: ReplyingHandler, message: Message, waiting: Awaitable[None]
+    ) -> None:
+        try:
+            await waiting
+        except Exception as error:
+            self._reply(request, handler.answer_error(message, self.to_kafka_error(request, error)))
 
     def _reply(self, request: Request, response: Message) -> None:
         # Called from anywhere: what goes wrong here is this connection's business alone.

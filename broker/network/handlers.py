@@ -40,7 +40,7 @@ class MessageHandler(Struct, frozen=True, kw_only=True):
 class ReplyingHandler(Struct, frozen=True, kw_only=True):
     """Handles one API by values, and answers when it can, without a task that waits."""
 
-    begin: Callable[[Message, Request, Callable[[Message], None]], None]
+    begin: Callable[[Message, Request, Callable[[Message], None]], Awaitable[None] | None]
     answer_error: Callable[[Message, KafkaError], Message]
 
 
@@ -118,11 +118,12 @@ class Handlers:
     def add_replying(
         self,
         api_key: ApiKey,
-        begin: Callable[[Q, Request, Callable[[A | LargeResponse[A]], None]], None],
+        begin: Callable[[Q, Request, Callable[[A | LargeResponse[A]], None]], Awaitable[None] | None],
         *,
         answer_error: Callable[[Q, KafkaError], A],
     ) -> None:
-        """As `add_message`, for what is answered by a call, at once or later: exactly one, unless `begin` raises."""
+        """As `add_message`, for what is answered by a call, at once or later: exactly one, unless `begin` raises, or
+        what it returns."""
         self._check_new(api_key)
         self._replying[api_key] = ReplyingHandler(begin=cast(Any, begin), answer_error=cast(Any, answer_error))
 

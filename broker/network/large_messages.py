@@ -7,17 +7,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeVar
+from functools import partial
+from typing import Final, ParamSpec, TypeVar
 
 from .rules.large_response import LargeResponse
 
 Q = TypeVar("Q")
 A = TypeVar("A")
 R = TypeVar("R")
+P = ParamSpec("P")
 
 LARGE_BODY_BYTES: Final = 8192
 """From there on a request is read in a thread: some hundreds of partitions, two milliseconds."""
 ITEMS_A_TURN: Final = 500
+
+
+def in_thread(do: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> Awaitable[R]:
+    """What `do` gives, called in a thread of the executor."""
+    return asyncio.get_running_loop().run_in_executor(None, partial(do, *arguments, **named))
 
 
 def answer_each(

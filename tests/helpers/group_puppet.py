@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import count
 from typing import Any, Generic, TypeVar
+from uuid import UUID
 
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from kio.schema.join_group.v9.request import JoinGroupRequest, JoinGroupRequestProtocol
@@ -26,7 +27,10 @@ from penstock.broker.groups.classic.join_phase import JoinContext
 from penstock.broker.groups.classic.results import JoinResult, SyncResult
 from penstock.broker.groups.consumer.expression_resolver import ResolveExpressions
 from penstock.broker.groups.group_shard import GroupShard
+from penstock.broker.groups.offset_records import OffsetRecords, TopicOffsets, encode_offsets
+from penstock.protocol.batches import read_header
 from penstock.protocol.errors import ErrorCode, KafkaError
+from penstock.protocol.records import EncodedRecords, batch_of, read_records
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 
 GROUP = "group"
@@ -77,9 +81,14 @@ class PuppetLog:
         self.records += records
         return len(self.records) - len(records)
 
-    def append_in_transaction(self, records: Sequence[StateRecord], producer: TransactionProducer) -> int:
+    def append_encoded(self, records: EncodedRecords) -> int:
+        batch = batch_of(records, timestamp_ms=0)
+        found = read_records(batch, read_header(batch, 0))
+        return self.append([StateRecord(one.key or b"", one.value) for one in found])
+
+    def append_in_transaction(self, records: EncodedRecords, producer: TransactionProducer) -> int:
         self.producers.append(producer)
-        return self.append(records)
+        return self.append_encoded(records)
 
 
 @dataclass
@@ -164,6 +173,25 @@ class GroupPuppet:
         else:
             assert isinstance(effect, ResolveExpressions)
             self.aside.append(lambda: self._resolve(effect))
+
+    def offsets(
+        self,
+        topic: str,
+        topic_id: UUID,
+        partitions: Sequence[int],
+        offset: int,
+        metadata: str | None = None,
+        *,
+        group: str = GROUP,
+    ) -> OffsetRecords:
+        """Of a commit by the group."""
+        committed = [(partition, offset, -1, metadata) for partition in partitions]
+        return encode_offsets(
+            group,
+            [TopicOffsets(topic, topic_id, max(partitions) + 1, committed)],
+            now_ms=self.timers.now_ms,
+            metadata_bytes_max=self.config.offset_metadata_max_bytes,
+        )
 
     def _on_timer(self, key: Hashable) -> None:
         with self.event() as shard:

@@ -8,7 +8,6 @@ key version  key                     value versions
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from struct import Struct
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -81,9 +80,7 @@ _OFFSET_COMMIT_FIELDS: Final = [
 OFFSET_COMMIT_VALUE: Final = RecordFormat(OffsetCommitValue, _OFFSET_COMMIT_FIELDS, versions=range(5), flexible_since=4)
 
 
-@lru_cache(maxsize=16384)
 def offset_commit_key(group: str, topic: str, partition: int) -> bytes:
-    """What `OFFSET_COMMIT_KEY` writes. Remembered, because a group commits the same partitions again and again."""
     return OFFSET_COMMIT_KEY.write(OffsetCommitKey(group, topic, partition))
 
 
@@ -94,7 +91,7 @@ _TAGGED_TOPIC_ID: Final = b"\1\0\x10"
 
 
 def offset_commit_value(value: OffsetCommitValue) -> bytes:
-    """What `OFFSET_COMMIT_VALUE` writes, by hand: nothing else is written as often."""
+    """What `OFFSET_COMMIT_VALUE` writes, by hand."""
     metadata = value.metadata.encode()
     return b"".join(
         (

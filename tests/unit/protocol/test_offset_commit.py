@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
+from datetime import timedelta
+from typing import Any, get_args, get_type_hints
+from uuid import UUID
 
 import pytest
 from kio.index import load_request_schema, load_response_schema
@@ -52,6 +54,33 @@ def test_requests_are_read_as_kio_reads_them(version: int, random_entity: Random
 
 
 @EVERY_VERSION
+@pytest.mark.parametrize("texts", [(None, None, None), (None, "", None), (None, "some", ""), ("", "", "x" * 200)])
+def test_metadata_is_read_where_none_has_any_and_where_one_has(version: int, texts: tuple[str | None, ...]) -> None:
+    schema: Any = load_request_schema(ApiKey.OFFSET_COMMIT, version)
+    topics: Any = get_type_hints(schema)["topics"]
+    (topic, *_) = get_args(topics)
+    (partition, *_) = get_args(get_type_hints(topic)["partitions"])
+    partitions = tuple(
+        partition(partition_index=number, committed_offset=2**40 + number, committed_metadata=text)
+        for number, text in enumerate(texts)
+    )
+    named = {"topic_id": UUID(int=7)} if version >= 10 else {"name": "topic"}
+    more = {"retention_time": timedelta(0)} if version < 5 else {}
+    whole = schema(group_id="g", member_id="", topics=(topic(**named, partitions=partitions),) * 2, **more)
+    decoded = decode_offset_commit(version, written_by_kio(whole), 0)
+    expected = tuple((number, 2**40 + number, -1, text) for number, text in enumerate(texts))
+    assert [one.partitions for one in decoded.topics] == [expected] * 2
+
+
+def test_tags_of_a_partition_are_skipped() -> None:
+    place = b"\0\0\0\x01" + b"\0" * 7 + b"\x05" + b"\xff" * 4
+    partitions = place + b"\1\1\x63\2ab" + place + b"\0\0"
+    body = b"\2g" + b"\xff" * 4 + b"\1\0" + b"\2\2t\3" + partitions + b"\0\0"
+    (topic,) = decode_offset_commit(8, body, 0).topics
+    assert topic.partitions == ((1, 5, -1, ""), (1, 5, -1, None))
+
+
+@EVERY_VERSION
 def test_responses_are_written_as_kio_reads_them(version: int, random_entity: RandomEntity) -> None:
     source = random.Random(SEED + version)
     schema = load_response_schema(ApiKey.OFFSET_COMMIT, version)
@@ -78,7 +107,7 @@ def test_responses_are_written_as_kio_reads_them(version: int, random_entity: Ra
             (
                 topic.name,
                 topic.topic_id,
-                [(one.partition_index, code) for one, code in zip(topic.partitions, codes, strict=True)],
+                [(one[0], code) for one, code in zip(topic.partitions, codes, strict=True)],
             )
             for topic, codes in zip(topics, errors, strict=True)
         ]

@@ -7,7 +7,7 @@ import pytest
 from group_puppet import EXPIRATION_CHECK_MS, GROUP, RETENTION_MS, SESSION_MS, GroupPuppet, PuppetLog
 
 from penstock.broker.coordination.ports import StateRecord, TransactionProducer
-from penstock.broker.groups.offset_protocol import Committer, OffsetToCommit
+from penstock.broker.groups.offset_protocol import Committer
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import TopicId
 from penstock.quorum.metadata.image import TopicImage
@@ -43,13 +43,14 @@ def commit(
     knows_group_errors: bool = True,
 ) -> ErrorCode:
     committer = Committer(GROUP, member_id, instance_id, generation)
-    offsets = [OffsetToCommit(topic, TOPIC_ID, 0, offset, -1, metadata)]
+    records = puppet.offsets(topic, TOPIC_ID, [0], offset, metadata)
     try:
         with puppet.event() as shard:
-            (error,) = shard.offsets.commit(committer, offsets, knows_group_errors=knows_group_errors)
+            shard.offsets.commit(committer, records, knows_group_errors=knows_group_errors)
     except KafkaError as refusal:
         return refusal.code
-    return error
+    ((outcome,),) = records.outcomes
+    return outcome
 
 
 def committed(puppet: GroupPuppet, topic: str = "t", *, require_stable: bool = False) -> int | ErrorCode:
@@ -188,8 +189,8 @@ def test_offsets_of_a_group_with_a_long_name_hold_up_no_expiration() -> None:
     puppet = GroupPuppet(log)
     long_name = "long" * 1_000
     for first in range(0, 1_000, 100):
-        offsets = [OffsetToCommit("t", TOPIC_ID, partition, 5, -1, None) for partition in range(first, first + 100)]
-        puppet.shard.offsets.commit(Committer(long_name, "", None, -1), offsets, knows_group_errors=True)
+        records = puppet.offsets("t", TOPIC_ID, range(first, first + 100), 5, group=long_name)
+        puppet.shard.offsets.commit(Committer(long_name, "", None, -1), records, knows_group_errors=True)
     commit(puppet, 5)
     puppet.timers.wait(RETENTION_MS + EXPIRATION_CHECK_MS)
     for one in (puppet, puppet.restarted()):
@@ -266,12 +267,13 @@ def commit_in_transaction(
     metadata: str | None = None,
 ) -> ErrorCode:
     committer = Committer(GROUP, member_id, instance_id, generation)
-    offsets = [OffsetToCommit("t", TOPIC_ID, 0, offset, -1, metadata)]
+    records = puppet.offsets("t", TOPIC_ID, [0], offset, metadata)
     try:
-        (error,) = puppet.shard.offsets.commit_in_transaction(committer, offsets, TransactionProducer(1, 0, None))
+        puppet.shard.offsets.commit_in_transaction(committer, records, TransactionProducer(1, 0, None))
     except KafkaError as refusal:
         return refusal.code
-    return error
+    ((outcome,),) = records.outcomes
+    return outcome
 
 
 def test_a_commit_of_a_transaction_counts_when_that_commits(puppet: GroupPuppet) -> None:

@@ -7,7 +7,7 @@ from consumer_puppet import Consumer, ConsumerPuppet, topic_id
 from group_puppet import EXPIRATION_CHECK_MS, GROUP, RETENTION_MS
 
 from penstock.broker.coordination.ports import TransactionProducer
-from penstock.broker.groups.offset_protocol import Committer, OffsetToCommit
+from penstock.broker.groups.offset_protocol import Committer
 from penstock.protocol.errors import ErrorCode, KafkaError
 
 
@@ -25,13 +25,13 @@ def commit(
     topic: str = "topic",
     knows_member_epochs: bool = True,
 ) -> ErrorCode:
-    one = OffsetToCommit(topic, topic_id(topic), partition, 7, -1, None)
+    records = puppet.offsets(topic, topic_id(topic), [partition], 7)
     committer = Committer(GROUP, member, None, epoch)
     try:
-        (outcome,) = puppet.shard.offsets.commit(committer, [one], knows_group_errors=knows_member_epochs)
+        puppet.shard.offsets.commit(committer, records, knows_group_errors=knows_member_epochs)
     except KafkaError as error:
         return error.code
-    return outcome
+    return ErrorCode.NONE
 
 
 def fetch_error(puppet: ConsumerPuppet, member: str | None, epoch: int) -> ErrorCode:
@@ -158,13 +158,13 @@ def test_offsets_of_an_empty_consumer_group_are_a_classic_groups_when_a_member_t
 
 
 def commit_in_transaction(puppet: ConsumerPuppet, member: str = "", epoch: int = -1, partition: int = 0) -> ErrorCode:
-    one = OffsetToCommit("topic", topic_id("topic"), partition, 7, -1, None)
+    records = puppet.offsets("topic", topic_id("topic"), [partition], 7)
     producer = TransactionProducer(1, 0, None)
     try:
-        (outcome,) = puppet.shard.offsets.commit_in_transaction(Committer(GROUP, member, None, epoch), [one], producer)
+        puppet.shard.offsets.commit_in_transaction(Committer(GROUP, member, None, epoch), records, producer)
     except KafkaError as error:
         return error.code
-    return outcome
+    return ErrorCode.NONE
 
 
 def test_a_transaction_commits_with_its_members_epoch_or_names_no_member_kip_447(puppet: ConsumerPuppet) -> None:
