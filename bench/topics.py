@@ -56,7 +56,9 @@ def wait_serving(bootstrap: str, name: str, partitions: int) -> None:
     waiting = {TopicPartition(name, partition) for partition in range(partitions)}
     while waiting:
         # A client anew each time: librdkafka goes on believing, without asking, that a partition has no leader.
+        # Metadata come first: a look for leaders before there is a connection is repeated after a second or three.
         client = admin(bootstrap)
+        client.list_topics(name, timeout=TIMEOUT_S)
         answers = client.list_offsets({partition: OffsetSpec.latest() for partition in waiting}, request_timeout=60)
         for partition, answer in answers.items():
             if answer.exception() is None:
