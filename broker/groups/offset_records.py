@@ -18,7 +18,13 @@ from ...protocol.batches import NO_TIMESTAMP
 from ...protocol.errors import ErrorCode
 from ...protocol.offset_commit import CommittedPartition
 from ...protocol.records import EncodedRecords, varlong
-from .classic.records import OFFSET_COMMIT_KEY, OFFSET_COMMIT_VALUE, OffsetCommitValue, offset_commit_value
+from .classic.records import (
+    OFFSET_COMMIT_KEY,
+    OFFSET_COMMIT_VALUE,
+    OffsetCommitValue,
+    offset_commit_tags,
+    offset_commit_value,
+)
 from .offset_store import CommittedOffset
 
 Outcomes: TypeAlias = list[ErrorCode]
@@ -122,42 +128,38 @@ def _encode_topic(parts: list[bytes], group_field: bytes, topic: TopicOffsets, f
     """Adds the records, of which the first has that place in the batch."""
     name = topic.topic.encode()
     key_start = group_field + _STRING_START.pack(len(name)) + name
-    # Behind the places: the key's length and all of it but the partition.
+    # Behind its place: the key's length and all of it but the partition.
     start = varlong(len(key_start) + _INT32.size) + key_start
-    tags = offset_commit_value(OffsetCommitValue(0, 0, "", 0, topic_id=topic.topic_id))[_PLAIN_VALUE_BYTES:]
-    value_bytes = _PLAIN_VALUE_BYTES + len(tags)
-    (value_length,) = varlong(value_bytes)
+    tags = offset_commit_tags(topic.topic_id)
+    (value_length,) = varlong(_PLAIN_VALUE_BYTES + len(tags))
     end = tags + _NO_HEADERS
-    rest_bytes = len(_NO_ATTRIBUTES) + len(start) + _PLAIN.size + len(end)
+    rest_bytes = len(start) + _PLAIN.size + len(end)
+    version, plain = OFFSET_COMMIT_VALUE.version, _PLAIN.pack
+    length, place_bytes = b"", 0
     for number, (partition, offset, leader_epoch, metadata) in enumerate(topic.partitions, first):
-        place = varlong(number)
+        place = _PLACES[number] if number < _PLACES_MAX else _NO_ATTRIBUTES + varlong(number)
         if not metadata:
+            if place_bytes != len(place):
+                place_bytes = len(place)
+                length = varlong(place_bytes + rest_bytes)
             parts += (
-                varlong(rest_bytes + len(place)),
-                _NO_ATTRIBUTES,
+                length,
                 place,
                 start,
-                _PLAIN.pack(partition, value_length, OFFSET_COMMIT_VALUE.version, offset, leader_epoch, _EMPTY, now_ms),
+                plain(partition, value_length, version, offset, leader_epoch, _EMPTY, now_ms),
                 end,
             )
         else:
             value = offset_commit_value(
                 OffsetCommitValue(offset, leader_epoch, metadata, now_ms, NO_TIMESTAMP, topic.topic_id)
             )
-            record = b"".join(
-                (
-                    _NO_ATTRIBUTES,
-                    place,
-                    start,
-                    _INT32.pack(partition),
-                    varlong(len(value)),
-                    value,
-                    _NO_HEADERS,
-                )
-            )
+            record = b"".join((place, start, _INT32.pack(partition), varlong(len(value)), value, _NO_HEADERS))
             parts += (varlong(len(record)), record)
 
 
+_PLACES_MAX: Final = 1024
+_PLACES: Final = tuple(_NO_ATTRIBUTES + varlong(number) for number in range(_PLACES_MAX))
+"""Attributes and offset delta of a record, by its place in the batch."""
 _EMPTY: Final = 1
 """The length of an empty compact string."""
 _PLAIN_VALUE_BYTES: Final = _PLAIN.size - _INT32.size - 1

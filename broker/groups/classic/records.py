@@ -99,9 +99,14 @@ def offset_commit_value(value: OffsetCommitValue) -> bytes:
             uvarint(len(metadata) + 1),
             metadata,
             _TIMESTAMP.pack(value.commit_timestamp_ms),
-            _NO_TAGS if value.topic_id is None else _TAGGED_TOPIC_ID + value.topic_id.bytes,
+            offset_commit_tags(value.topic_id),
         )
     )
+
+
+def offset_commit_tags(topic_id: UUID | None) -> bytes:
+    """The end of the value."""
+    return _NO_TAGS if topic_id is None else _TAGGED_TOPIC_ID + topic_id.bytes
 
 
 GROUP_METADATA_KEY: Final = RecordFormat(GroupMetadataKey, [field("string")], versions=GROUP_METADATA_KEYS)
