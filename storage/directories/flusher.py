@@ -14,6 +14,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ...protocol.errors import CorruptData
+from ..disk.rules.disk_errors import SyncError
 from ..log.log import Log
 from .group_sync import Failure, sync_group, sync_groups
 
@@ -41,7 +42,8 @@ class Flusher:
         """Sync `log` up to `end_offset` and call back in a later turn of the loop, with the error if there was one.
 
         The recovery point has moved when the call comes. It also comes, without an error, when the log was removed
-        in the meantime. After an error the log directory is not to be trusted any more: take it offline.
+        in the meantime. After an error the log directory is not to be trusted any more: take it offline. A log whose
+        sync failed is not synced again for those who asked meanwhile: they hear of the same error.
         """
         self._request_count += 1
         path = log.directory.rpartition("/")[0]
@@ -120,6 +122,12 @@ class _Line:
         finished = self.round
         assert finished is not None, "rounds end once"
         self._on_round(self._loop.time() - self._begun_s)
+        for (log, one), error in zip(wanted.items(), errors, strict=True):
+            if isinstance(error, SyncError) and log.directory == one.directory:
+                # No second try: the system may say that all is well when it has dropped what it could not write.
+                again = self._wanted.pop(log, None)
+                if again is not None:
+                    one.on_flushed += again.on_flushed
         if self._wanted:
             self.round = self._loop.create_future()
             self._loop.call_soon(self._begin)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from errno import EIO, ENOMEM
 from functools import partial
 from random import Random
+from typing import Any
 
 import pytest
 from node_disk import NodeDisk, append, node_disk
@@ -21,7 +22,7 @@ def started(node: NodeDisk) -> Flusher:
     return Flusher(node.loop)
 
 
-def waiter(heard: list[object], name: str) -> Callable[[OSError | None], None]:
+def waiter(heard: list[Any], name: str) -> Callable[[OSError | None], None]:
     return lambda error: heard.append((name, error))
 
 
@@ -99,6 +100,30 @@ def test_error_is_told_to_those_it_concerns_and_moves_no_recovery_point() -> Non
         assert isinstance(heard["bad"], OSError)
         assert heard["good"] is None
         assert (bad.recovery_point, good.recovery_point) == (0, 1)
+
+
+def test_a_failed_sync_is_not_tried_again_for_those_who_asked_meanwhile() -> None:
+    with node_disk() as node:
+        flusher = started(node)
+        bad, good = node.log("bad"), node.log("good")
+        heard: list[tuple[str, OSError | None]] = []
+        for log in (bad, good):
+            append(log)
+        node.files.fail("sync", under="/data/bad-0", count=2)
+
+        async def run() -> None:
+            flusher.request(bad, 1, waiter(heard, "first"))
+            await asyncio.sleep(0)
+            for log in (bad, good):
+                append(log)
+                flusher.request(log, log.log_end_offset, waiter(heard, log.topic))
+            await flusher.drain()
+
+        node.loop.run(run())
+        assert node.files.is_to_fail, "the second sync that would fail did not come"
+        assert [name for name, error in heard if isinstance(error, SyncError)] == ["first", "bad"]
+        assert ("good", None) in heard
+        assert (bad.recovery_point, good.recovery_point) == (0, 2)
 
 
 def test_log_that_cannot_say_what_to_sync_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
