@@ -366,11 +366,8 @@ class FetchRead:
                 PartitionFetchResponse(wanted.index, 0, high_watermark, last_stable_offset, log_start_offset),
                 is_of_follower=follower is not None,
             )
-        end = self._limits.end
-        end_offset = high_watermark if end is FetchEnd.HIGH_WATERMARK else last_stable_offset
-        if end is FetchEnd.LOG_END:
-            end_offset = log.log_end_offset
-        aborted: Sequence[tuple[int, int]] | None = () if end is FetchEnd.LAST_STABLE_OFFSET else None
+        end_offset = self._end_offset(partition)
+        aborted: Sequence[tuple[int, int]] | None = () if self._limits.end is FetchEnd.LAST_STABLE_OFFSET else None
         slices: Sequence[FileSlice] = ()
         size = 0
         is_held_back = self._throttle is not None and self._throttle.is_throttled(partition)

@@ -177,7 +177,8 @@ class Partition:
                 batch,
                 leader_epoch=partition.leader_epoch,
                 now_ms=now_ms,
-                appended_ms=self._steady_clock_ms(),
+                # Of what has no producer id nothing expires.
+                appended_ms=None if batch.header.producer_id < 0 else self._steady_clock_ms(),
                 verification=verification,
             )
         except OSError as error:

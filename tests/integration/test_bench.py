@@ -125,10 +125,10 @@ def test_system_calls_of_a_request_are_counted() -> None:
     if shutil.which("strace") is None:
         unavailable("system calls are counted by strace (Debian: apt-get install strace)")
     with local_penstock().target(is_node_needed=True, is_cluster_needed=False) as target:
-        found = system_calls(target, part=100)
+        found = system_calls(target, part=20)
     assert all(value is not None and value > 0 for value in found.values()), found
-    # Wait, read, append, answer, and what a node does beside it.
-    assert 4 <= (found["produce_alone_calls"] or 0) < 8
+    # Wait, read, append, answer; and what a node does beside it.
+    assert (found["produce_alone_calls"] or 0) >= 4
 
 
 @pytest.mark.parametrize("load", [exposition, listing])
