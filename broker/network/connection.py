@@ -152,14 +152,16 @@ class Connection(asyncio.BufferedProtocol):
         self._watch_idleness()
 
     def _throttle_new(self, throttle: ConnectionThrottle) -> None:
-        """Nothing is read until the throttle time is over; then the connection begins, or is closed."""
+        """Nothing begins until the throttle time is over; then the connection begins, or is closed.
+
+        Reading pauses with the first bytes. It cannot before: uvloop begins to read when `connection_made` has
+        returned, even if reading was paused in it.
+        """
         if throttle.is_closed:
             self._is_closing = True
             self._mute_timer = self._host.loop.call_later(throttle.throttle_time_ms / 1000, self._transport.abort)
         else:
-            self._is_blocked = True
             self.mute(throttle.throttle_time_ms)
-        self._update_reading()
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as the loop calls it
         held = self._held

@@ -82,6 +82,8 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
         """Inside; None while handshaking."""
         self._peer = ("", 0)
         self._principal: str | None = None
+        self._early = b""
+        """Received while throttled."""
         self._handshake_bytes = 0
         self._handshake_timer: asyncio.TimerHandle | None = None
         self._is_reading_paused = False
@@ -107,8 +109,7 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
             self._throttle_new(throttle)
 
     def _throttle_new(self, throttle: ConnectionThrottle) -> None:
-        """Nothing is read until the throttle time is over; then the handshake begins, or the connection is closed."""
-        self._raw.pause_reading()
+        """Nothing happens until the throttle time is over; then the handshake begins, or the connection is closed."""
         self._tls.throttled[self] = None
         self._is_closing = throttle.is_closed
         after = self._raw.abort if throttle.is_closed else self._begin_throttled
@@ -117,7 +118,10 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
     def _begin_throttled(self) -> None:
         self._tls.throttled.pop(self, None)
         self._begin_handshake()
-        self._raw.resume_reading()
+        early, self._early = self._early, b""
+        if early:
+            self._raw.resume_reading()
+            self._handshake(memoryview(early))
 
     def _begin_handshake(self) -> None:
         host, handshaking = self._tls.host, self._tls.handshaking
@@ -133,7 +137,12 @@ class TlsTransport(asyncio.Transport, asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         received = self._tls.receive_view[:nbytes]
         if self._protocol is None:
-            self._handshake(received)
+            if self in self._tls.throttled:
+                # Not before: uvloop begins to read when `connection_made` has returned, even if it paused reading.
+                self._early += received
+                self._raw.pause_reading()
+            else:
+                self._handshake(received)
         elif not self._is_closing:
             self._incoming.write(received)
             self._read()

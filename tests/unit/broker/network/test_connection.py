@@ -672,11 +672,12 @@ def test_a_connection_above_the_rate_begins_when_it_has_waited(loop: ManualLoop)
     for _ in range(10):
         node.connect()
     connection, wire = node.connect()
+    feed(connection, wire, frame(0))
     assert not wire.is_reading()
+    assert node.begun_ids == []
     loop.turn(by_ms=1000)
     loop.turn()
     assert wire.is_reading()
-    feed(connection, wire, frame(0))
     assert node.begun_ids == [0]
     assert node.host.counters.connections_throttled == 1
 
@@ -687,9 +688,11 @@ def test_a_connection_above_the_rate_of_its_address_is_closed_after_the_throttle
     for _ in range(10):
         node.connect()
     connection, wire = node.connect()
+    feed(connection, wire, frame(0))
     loop.turn(by_ms=999)
     loop.turn()
     assert not wire.is_reading()
+    assert node.begun_ids == []
     assert not wire.is_closing()
     loop.turn(by_ms=1)
     loop.turn()

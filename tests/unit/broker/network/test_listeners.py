@@ -13,6 +13,7 @@ from waiting import loop_until
 from penstock.broker.configuration.listener_config import ListenerConfig
 from penstock.broker.network.listeners import Listeners
 from penstock.broker.network.rules.answer_memory import UNSENT_BYTES_MAX
+from penstock.broker.network.rules.connection_rates import ConnectionRates
 from penstock.protocol.errors import ConfigError
 
 
@@ -106,6 +107,27 @@ def test_draining_answers_what_has_begun(new_loop: Callable[[], asyncio.Abstract
         assert echo.listeners.statistics().requests == 2
 
     run(new_loop, scenario, has_tls=has_tls)
+
+
+@pytest.mark.parametrize("new_loop", LOOPS)
+def test_a_throttled_connection_keeps_what_comes_meanwhile(
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    async def scenario(echo: Echo, _: asyncio.StreamReader, other: asyncio.StreamWriter) -> None:
+        # One a second: this one waits for a second.
+        echo.host.rates = ConnectionRates(sample_count=1, window_ms=1000)
+        echo.host.rates.set_limits(total=1, by_listener={}, protected_listener=None)
+        reader, writer = await asyncio.open_connection(*other.get_extra_info("peername"))
+        writer.write(frame(0))
+        await loop_until(lambda: echo.host.counters.bytes_in)
+        assert echo.host.requests.count == 0
+        # More than the sockets have room for.
+        writer.write(frame(1, bytes(8 << 20)))
+        for number in range(2):
+            assert (await read_answer(reader))[0] == number
+        writer.close()
+
+    run(new_loop, scenario)
 
 
 @pytest.mark.parametrize("new_loop", LOOPS)

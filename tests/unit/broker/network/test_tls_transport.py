@@ -1,4 +1,4 @@
-"""Handshakes that fail, that never end, and what TLS costs a peer that does not read; on both loops."""
+"""Handshakes that fail, that never end, and requests whose records come in parts; on both loops."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import struct
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 import uvloop
@@ -29,6 +30,7 @@ from penstock.broker.network.rules.request_memory import RequestMemory
 LOOPS = [pytest.param(asyncio.new_event_loop, id="asyncio"), pytest.param(uvloop.new_event_loop, id="uvloop")]
 NewLoop = Callable[[], asyncio.AbstractEventLoop]
 METADATA_FRAME = struct.pack(">ihhih", 10, 3, 0, 7, -1)
+T = TypeVar("T")
 
 
 async def ended(reader: asyncio.StreamReader) -> bytes:
@@ -37,6 +39,47 @@ async def ended(reader: asyncio.StreamReader) -> bytes:
         return await reader.read()
     except ConnectionError:
         return b""
+
+
+class Client:
+    """A connection whose records the test sends itself, whole or in parts."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, context: ssl.SSLContext) -> None:
+        self.reader = reader
+        self.writer = writer
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._inside = context.wrap_bio(self._incoming, self._outgoing, server_hostname="127.0.0.1")
+
+    @staticmethod
+    async def connected(server: Server) -> Client:
+        context = server.authority.client_context(server.folder, server.authority.issue("user"))
+        client = Client(*await asyncio.open_connection("127.0.0.1", server.port), context)
+        await client._when_there(client._inside.do_handshake)
+        client.writer.write(client._outgoing.read())
+        return client
+
+    def encrypted(self, data: bytes) -> bytes:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self._inside.write(rest) :]
+        return self._outgoing.read()
+
+    async def received(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            data += await self._when_there(self._inside.read)
+        return data
+
+    async def _when_there(self, act: Callable[[], T]) -> T:
+        while True:
+            try:
+                return act()
+            except ssl.SSLWantReadError:
+                self.writer.write(self._outgoing.read())
+                received = await self.reader.read(65536)
+                assert received, "the node closed the connection"
+                self._incoming.write(received)
 
 
 class Server:
@@ -288,25 +331,13 @@ def test_bytes_that_were_changed_on_the_way_close_the_connection(
     new_loop: NewLoop, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(server: Server) -> None:
-        context = server.authority.client_context(tmp_path, server.authority.issue("user"))
-        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        inside = context.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        while True:
-            try:
-                inside.do_handshake()
-                break
-            except ssl.SSLWantReadError:
-                writer.write(outgoing.read())
-                incoming.write(await reader.read(65536))
-        writer.write(outgoing.read())
-        inside.write(METADATA_FRAME)
-        record = bytearray(outgoing.read())
+        client = await Client.connected(server)
+        record = bytearray(client.encrypted(METADATA_FRAME))
         record[-1] ^= 1
-        writer.write(record)
-        await ended(reader)
+        client.writer.write(record)
+        await ended(client.reader)
         assert not server.contexts
-        writer.close()
+        client.writer.close()
 
     run(new_loop, tmp_path, scenario)
     (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
@@ -352,5 +383,23 @@ def test_a_connection_above_a_rate_waits_before_its_handshake(
             writer.close()
         assert server.host.counters.connections_throttled == 1, "counted once"
         await server.until(lambda: server.host.limits.count == 0)
+
+    run(new_loop, tmp_path, scenario)
+
+
+@pytest.mark.parametrize("new_loop", LOOPS)
+def test_a_throttled_connection_reads_once_and_begins_no_handshake(new_loop: NewLoop, tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        # One a second: this one waits for a second.
+        server.host.rates = ConnectionRates(sample_count=1, window_ms=1000)
+        server.host.rates.set_limits(total=1, by_listener={}, protected_listener=None)
+        connecting = asyncio.create_task(Client.connected(server))
+        (tls,) = server.listeners._tls_hosts
+        await server.until(lambda: any(not transport._raw.is_reading() for transport in tls.throttled))
+        assert not tls.handshaking
+        client = await connecting
+        client.writer.write(client.encrypted(METADATA_FRAME))
+        assert await client.received(8) == struct.pack(">ii", 4, 7)
+        client.writer.close()
 
     run(new_loop, tmp_path, scenario)
