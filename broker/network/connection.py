@@ -24,6 +24,7 @@ from ...protocol.errors import CorruptData
 from ...protocol.messages import decode_header
 from .connection_host import IDLE_TICK_MS, SCARCE_RECEIVE_BYTES, SMALL_REQUEST_BYTES_MAX, ConnectionHost, peer_of
 from .outbox import Outbox
+from .receive_mark import ReceiveMark
 from .request import ANONYMOUS, Answer, CloseConnection, Request, RequestContext, TimedRequest
 from .rules.client_quota import ClientQuota
 from .rules.connection_rates import ConnectionThrottle
@@ -74,6 +75,7 @@ class Connection(asyncio.BufferedProtocol):
         "_open_count",
         "_outbox",
         "_peer",
+        "_receive_mark",
         "_received_s",
         "_transport",
         "_turn_bytes",
@@ -88,6 +90,7 @@ class Connection(asyncio.BufferedProtocol):
         self._host = host
         self._listener_name = listener_name
         self._peer = ("", 0)
+        self._receive_mark: ReceiveMark | None = None
         self._held = HeldFrames(host.memory, host.frame_buffers, self._update_reading)
         self._open_count = 0
         self._exclusive: Request | None = None
@@ -133,6 +136,7 @@ class Connection(asyncio.BufferedProtocol):
         connected = transport.get_extra_info("socket")
         if connected is not None:
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._receive_mark = ReceiveMark.of(transport)
         host.connections[self] = None
         host.has_no_connections.clear()
         if not host.admit(self._peer, self._listener_name):
@@ -493,6 +497,9 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._held.keep(view, start, end, is_blocked=self._is_blocked)
         self._update_reading()
+        mark = self._receive_mark
+        if mark is not None and not self._transport.is_closing():
+            mark.expect(0 if self._is_reading_paused else self._held.missing_bytes)
 
     # State.
 

@@ -47,6 +47,15 @@ class HeldFrames:
         self.is_waiting = False
         """For memory: nothing more can be received until `on_room`."""
 
+    @property
+    def missing_bytes(self) -> int:
+        """Of the unfinished frame, that are still to come; 0 while its size is not known, or no frame is unfinished."""
+        kept_bytes = self.filled - self.start
+        if self.view is None or kept_bytes < INT32.size:
+            return 0
+        frame_bytes: int = INT32.size + INT32.unpack_from(self.view, self.start)[0]
+        return max(0, frame_bytes - kept_bytes)
+
     def keep(self, view: memoryview, start: int, end: int, *, is_blocked: bool) -> None:
         """Keeps `view[start:end]`, which begins with a frame that may not begin yet (`is_blocked`) or is unfinished."""
         if start == end:

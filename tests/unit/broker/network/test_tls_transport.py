@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
+import socket
 import ssl
 import struct
 from collections.abc import Awaitable, Callable
@@ -22,15 +24,21 @@ from penstock.broker.network import tls_transport
 from penstock.broker.network.connection_host import ConnectionHost
 from penstock.broker.network.listeners import Listeners
 from penstock.broker.network.peer_log import PeerLog
+from penstock.broker.network.receive_mark import MARK_BYTES
 from penstock.broker.network.request import Request
 from penstock.broker.network.rules.connection_limits import ConnectionLimits
 from penstock.broker.network.rules.connection_rates import ConnectionRates
 from penstock.broker.network.rules.request_memory import RequestMemory
+from penstock.broker.network.tls_transport import RECORD_BYTES
 
 LOOPS = [pytest.param(asyncio.new_event_loop, id="asyncio"), pytest.param(uvloop.new_event_loop, id="uvloop")]
 NewLoop = Callable[[], asyncio.AbstractEventLoop]
 METADATA_FRAME = struct.pack(">ihhih", 10, 3, 0, 7, -1)
 T = TypeVar("T")
+
+
+def large_frame(size: int) -> bytes:
+    return struct.pack(">ihhih", size - 4, 3, 0, 7, -1) + bytes(size - len(METADATA_FRAME))
 
 
 async def ended(reader: asyncio.StreamReader) -> bytes:
@@ -401,5 +409,78 @@ def test_a_throttled_connection_reads_once_and_begins_no_handshake(new_loop: New
         client.writer.write(client.encrypted(METADATA_FRAME))
         assert await client.received(8) == struct.pack(">ii", 4, 7)
         client.writer.close()
+
+    run(new_loop, tmp_path, scenario)
+
+
+@pytest.mark.parametrize("new_loop", LOOPS)
+@pytest.mark.parametrize("size", [40_000, 200_000, 1_100_000])
+def test_a_large_request_is_complete_with_its_last_byte(new_loop: NewLoop, tmp_path: Path, size: int) -> None:
+    """However much of it is missing when the client stops for a while, in the middle of a record too."""
+
+    async def scenario(server: Server) -> None:
+        client = await Client.connected(server)
+        for last_bytes in (1, 21, 22, 5_000, 16_384, 16_406, 49_200, 57_000, 62_000, 65_535, 82_000, 150_000):
+            records = client.encrypted(large_frame(size))
+            begun, received = len(server.contexts), server.host.counters.bytes_in
+            first, last = records[:-last_bytes], records[-last_bytes:]
+            client.writer.write(first)
+            # What is left unread: less than the mark, and a record that is not whole.
+            least = received + len(first) - len(first) // 500 - MARK_BYTES - RECORD_BYTES
+            await server.until(lambda: server.host.counters.bytes_in >= least)  # noqa: B023 - awaited in its turn
+            assert len(server.contexts) == begun
+            client.writer.write(last)
+            assert await client.received(8) == struct.pack(">ii", 4, 7)
+        client.writer.close()
+
+    run(new_loop, tmp_path, scenario)
+
+
+@pytest.mark.parametrize("new_loop", LOOPS)
+def test_large_and_small_requests_arrive_in_parts_of_any_size(new_loop: NewLoop, tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        client = await Client.connected(server)
+        generator = random.Random(7)
+        frames = [
+            METADATA_FRAME if generator.random() < 0.3 else large_frame(generator.randrange(30_000, 400_000))
+            for _ in range(30)
+        ]
+        rest = memoryview(client.encrypted(b"".join(frames)))
+        while rest:
+            part_bytes = generator.choice((1, 700, 1_448, 16_406, 60_000, 140_000))
+            client.writer.write(rest[:part_bytes])
+            rest = rest[part_bytes:]
+            await client.writer.drain()
+            await asyncio.sleep(0)
+        assert await client.received(8 * len(frames)) == struct.pack(">ii", 4, 7) * len(frames)
+        client.writer.close()
+
+    run(new_loop, tmp_path, scenario)
+
+
+@pytest.mark.parametrize("new_loop", LOOPS)
+def test_a_large_request_fits_through_a_socket_with_less_room_than_the_mark(new_loop: NewLoop, tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        # Connections have what their listener has.
+        for listening in server.listeners._servers["SSL"].sockets:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+        client = await Client.connected(server)
+        for _ in range(3):
+            client.writer.write(client.encrypted(large_frame(500_000)))
+            assert await client.received(8) == struct.pack(">ii", 4, 7)
+        client.writer.close()
+
+    run(new_loop, tmp_path, scenario)
+
+
+@pytest.mark.parametrize("new_loop", LOOPS)
+def test_a_client_that_leaves_in_the_middle_of_a_large_request_is_noticed(new_loop: NewLoop, tmp_path: Path) -> None:
+    async def scenario(server: Server) -> None:
+        client = await Client.connected(server)
+        client.writer.write(client.encrypted(large_frame(900_000))[:300_000])
+        await server.until(lambda: server.host.counters.bytes_in > 200_000)
+        client.writer.close()
+        await server.until(lambda: server.is_quiet)
+        assert not server.contexts
 
     run(new_loop, tmp_path, scenario)
