@@ -9,7 +9,7 @@ the batch headers. Batches carry no producer id: with one, the second copy would
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Final
 
@@ -40,7 +40,7 @@ def prepared(target: Target, *, size_bytes: int, partitions: int, records: int) 
             for address, own in led.items()
         ]
         with measured(target.pids) as sending:
-            _produce(lanes, rounds)
+            send_rounds(lanes, rounds)
         sent = rounds * per_batch * partitions
         stored = stored_records(target, topic, partitions)
         if stored != sent:
@@ -54,9 +54,9 @@ def prepared(target: Target, *, size_bytes: int, partitions: int, records: int) 
     }
 
 
-def _produce(lanes: list[tuple[Socket, ProduceFrame]], rounds: int) -> None:
-    """Each lane sends its request `rounds` times."""
-    in_flight = min(IN_FLIGHT, rounds)
+def send_rounds(lanes: Sequence[tuple[Socket, ProduceFrame]], rounds: int, in_flight: int = IN_FLIGHT) -> None:
+    """Each lane sends its request `rounds` times, so many in flight. Raises RequestRefusedError."""
+    in_flight = min(in_flight, rounds)
     for connection, request in lanes:
         for _ in range(in_flight):
             connection.send(request.data)

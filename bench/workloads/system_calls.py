@@ -29,7 +29,7 @@ from ..usage import measured
 from ..wire import ProduceFrame, Socket, batch, fetch_frame, next_offsets
 from .offset_commits import PARTITIONS as COMMITTED_PARTITIONS
 from .offset_commits import Commits
-from .prepared import BATCH_BYTES
+from .prepared import BATCH_BYTES, send_rounds
 
 SMALL_BYTES: Final = 100
 LARGE_BYTES: Final = 1024
@@ -85,8 +85,11 @@ def _loads(target: Target) -> Iterator[Sequence[Load]]:
         def connect(address: tuple[str, int]) -> Socket:
             return stack.enter_context(Socket(address))
 
-        one = _produce_one(connect(*leaders(target, small)), small)
+        record = ProduceFrame.of(small, {0: batch(values(SMALL_BYTES)[:1])})
+        one = [(connect(address), record) for address in leaders(target, small)]
         lanes = [(connect(address), own) for address, own in leaders(target, large).items()]
+        data = batch(values(LARGE_BYTES)[: BATCH_BYTES // LARGE_BYTES - 1])
+        large_requests = [(connection, ProduceFrame.of(large, dict.fromkeys(own, data))) for connection, own in lanes]
         batches = sum(len(own) for _, own in lanes)
         empty_lanes = [(connect(address), own) for address, own in leaders(target, empty).items()]
         group = f"penstock-bench-{clock.now_ms()}"
@@ -94,45 +97,15 @@ def _loads(target: Target) -> Iterator[Sequence[Load]]:
         assert EMPTY_PARTITIONS >= COMMITTED_PARTITIONS, "what is committed must exist"
         commits = Commits(connect((coordinator.host, int(coordinator.port))), group, empty)
         yield (
-            Load("produce_alone", 5_000, 1, lambda count: one(count, 1)),
-            Load("produce_piped", 20_000, 1, lambda count: one(count, 50)),
-            Load("batch", 2_000, batches, _produce_batches(lanes, large)),
+            Load("produce_alone", 5_000, 1, lambda count: send_rounds(one, count, 1)),
+            Load("produce_piped", 20_000, 1, lambda count: send_rounds(one, count, 50)),
+            Load("batch", 2_000, batches, lambda count: send_rounds(large_requests, count)),
             Load("fetch_mib", 100, batches, _fetch(lanes, large)),
             Load("fetch_empty", 300, EMPTY_PARTITIONS, _fetch_nothing(empty_lanes, empty)),
             Load("commit", 4_000, 1, lambda count: commits.send(count, IN_FLIGHT)),
         )
         client = admin(target.bootstrap)  # kept by name: it must outlive its answers
         client.delete_consumer_groups([group])[group].result(TIMEOUT_S)
-
-
-def _produce_one(connection: Socket, topic: str) -> Callable[[int, int], None]:
-    request = ProduceFrame.of(topic, {0: batch(values(SMALL_BYTES)[:1])})
-
-    def run(count: int, in_flight: int) -> None:
-        connection.send(request.data * min(in_flight, count))
-        for number in range(count):
-            request.check(connection.receive_answer())
-            if number + in_flight < count:
-                connection.send(request.data)
-
-    return run
-
-
-def _produce_batches(lanes: Sequence[tuple[Socket, Sequence[int]]], topic: str) -> Callable[[int], None]:
-    data = batch(values(LARGE_BYTES)[: BATCH_BYTES // LARGE_BYTES - 1])
-    requests = [(connection, ProduceFrame.of(topic, dict.fromkeys(own, data))) for connection, own in lanes]
-
-    def run(count: int) -> None:
-        in_flight = min(IN_FLIGHT, count)
-        for connection, request in requests:
-            connection.send(request.data * in_flight)
-        for number in range(count):
-            for connection, request in requests:
-                request.check(connection.receive_answer())
-                if number + in_flight < count:
-                    connection.send(request.data)
-
-    return run
 
 
 def _fetch(lanes: Sequence[tuple[Socket, Sequence[int]]], topic: str) -> Callable[[int], None]:

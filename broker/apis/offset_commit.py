@@ -28,7 +28,7 @@ from ...quorum.metadata.image import TopicImage, TopicsImage
 from ..cluster.metadata_cache import MetadataCache
 from ..coordinators.group_coordinator import GroupCoordinator, GroupPartition
 from ..groups.offset_protocol import Committer
-from ..groups.offset_records import OffsetRecords, TopicOffsets, encode_offsets
+from ..groups.offset_records import OffsetRecords, TopicOffsets, codes_by_topic, encode_offsets
 from ..network.handlers import Handlers
 from ..network.large_messages import LARGE_BODY_BYTES, in_thread
 from ..network.request import Request
@@ -172,15 +172,8 @@ def _encode_response(
     failure: ErrorCode,
 ) -> bytes:
     """`failure` is of those that were to be committed."""
-    outcomes = iter(records.outcomes)
-    errors: list[Sequence[ErrorCode]] = []
-    for wanted, topic in zip(message.topics, found, strict=True):
-        if isinstance(topic, ErrorCode):
-            errors.append([topic] * len(wanted.partitions))
-        else:
-            of_topic = next(outcomes)
-            errors.append([error or failure for error in of_topic] if failure else of_topic)
     topics = message.topics
+    errors = codes_by_topic(found, (len(topic.partitions) for topic in topics), records, failure)
     if not all(errors):
         # Topics without partitions are not answered.
         topics = tuple(topic for topic in topics if topic.partitions)

@@ -35,7 +35,7 @@ from ..coordination.ports import TransactionProducer
 from ..coordinators.group_coordinator import GroupCoordinator, GroupPartition
 from ..coordinators.transaction_verifier import Outcome, Outcomes, TransactionSupport, TransactionVerifier, Writer
 from ..groups.offset_protocol import Committer
-from ..groups.offset_records import OffsetRecords, TopicOffsets, encode_offsets
+from ..groups.offset_records import OffsetRecords, TopicOffsets, codes_by_topic, encode_offsets
 from ..network.handlers import Handlers
 from ..network.large_messages import ITEMS_A_TURN, in_thread
 from ..network.request import Request, RequestContext
@@ -54,7 +54,7 @@ OF_COORDINATORS: Final = {
 coordinator again only after NOT_COORDINATOR. Clients of version 5 also know CONCURRENT_TRANSACTIONS."""
 
 ReplyCommitted: TypeAlias = "Callable[[TxnOffsetCommitResponse | LargeResponse[TxnOffsetCommitResponse]], None]"
-Codes = list[list[ErrorCode]]
+Codes: TypeAlias = Sequence[Sequence[ErrorCode]]
 """By topic and partition of the request."""
 Found: TypeAlias = Sequence[TopicImage | ErrorCode]
 """Each topic of the request, or the error of all its partitions."""
@@ -105,7 +105,8 @@ class TransactionalOffsets:
     ) -> None:
         def respond(failure: ErrorCode) -> None:
             def make() -> TxnOffsetCommitResponse:
-                return _response(message, _codes(message, found, records, failure), version)
+                counts = (len(topic.partitions) for topic in message.topics)
+                return _response(message, codes_by_topic(found, counts, records, failure), version)
 
             reply(LargeResponse(make) if is_large else make())
 
@@ -209,17 +210,6 @@ def _error_for(code: ErrorCode, support: TransactionSupport) -> ErrorCode:
     if code is ErrorCode.CONCURRENT_TRANSACTIONS and support.adds_partitions:
         return code
     return OF_COORDINATORS.get(code, code)
-
-
-def _codes(message: TxnOffsetCommitRequest, found: Found, records: OffsetRecords, failure: ErrorCode) -> Codes:
-    """`failure` is of those that were to be committed."""
-    outcomes = iter(records.outcomes)
-    return [
-        [topic] * len(wanted.partitions)
-        if isinstance(topic, ErrorCode)
-        else [code or failure for code in next(outcomes)]
-        for wanted, topic in zip(message.topics, found, strict=True)
-    ]
 
 
 def _response(message: TxnOffsetCommitRequest, codes: Codes, version: int) -> TxnOffsetCommitResponse:

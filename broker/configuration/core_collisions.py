@@ -48,8 +48,7 @@ def _check_ids(nodes: Sequence[NodeConfig]) -> None:
 
 
 def _bound(node: NodeConfig) -> Iterator[_Address]:
-    # A broker that is no controller does not bind the controller's listener.
-    for listener in (*node.listeners, *(node.controller_listeners if node.is_controller else ())):
+    for listener in node.bound_listeners:
         yield _Address("listeners", node.node_id, listener)
     for admin in node.admin_listeners:
         yield _Address(ADMIN_LISTENERS, node.node_id, admin)

@@ -236,6 +236,11 @@ class NodeConfig:
     def is_controller(self) -> bool:
         return "controller" in self.process_roles
 
+    @property
+    def bound_listeners(self) -> tuple[ListenerConfig, ...]:
+        """Where it listens: a broker that is no controller only knows the controllers' listeners."""
+        return (*self.listeners, *self.controller_listeners) if self.is_controller else tuple(self.listeners)
+
     def principal_mapping_of(self, listener_name: str) -> PrincipalMapping | None:
         """Of a listener on which clients prove by certificates who they are."""
         for listener in (*self.listeners, *self.controller_listeners):

@@ -174,7 +174,6 @@ class FetchRead:
         # The first batch of the response may exceed every limit, or a client could never get past it (KIP-74).
         min_one_batch = True
         has_news = False
-        is_to_log_end = self._limits.end is FetchEnd.LOG_END
         session = self._session
         has_readable = session is not None
         answers: FetchAnswers = []
@@ -212,7 +211,7 @@ class FetchRead:
                 answer.error_code
                 or answer.diverging_epoch is not None
                 or answer.preferred_read_replica != NO_REPLICA
-                or (is_to_log_end and self._is_new_log_start(hosted, partition))
+                or self._is_new_log_start(hosted, partition)
             ):
                 has_news = True
             elif is_incremental and partition.is_known(answer.high_watermark, answer.log_start_offset):

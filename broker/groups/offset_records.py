@@ -9,7 +9,7 @@ topic have: nothing else is written as often.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 from uuid import UUID
@@ -82,6 +82,22 @@ class OffsetRecords(NamedTuple):
                 },
             )
             record_offset += len(partitions)
+
+
+def codes_by_topic(
+    found: Sequence[object], partition_counts: Iterable[int], records: OffsetRecords, failure: ErrorCode
+) -> list[Sequence[ErrorCode]]:
+    """The code of each partition of a request: `found` has each topic, or the error of all its partitions, `records`
+    are of those that are no errors, and `failure`, if any, is of what was to be committed of them."""
+    outcomes = iter(records.outcomes)
+    codes: list[Sequence[ErrorCode]] = []
+    for topic, count in zip(found, partition_counts, strict=True):
+        if isinstance(topic, ErrorCode):
+            codes.append([topic] * count)
+        else:
+            of_topic = next(outcomes)
+            codes.append([code or failure for code in of_topic] if failure else of_topic)
+    return codes
 
 
 def encode_offsets(

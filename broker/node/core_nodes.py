@@ -12,7 +12,6 @@ One node uses one core, so a machine of many runs many (`penstock start --per-co
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import io
 import logging
@@ -22,6 +21,7 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, TextIO
 
+from ...storage.workers.parent_end import signal_at_end_of
 from ..configuration.node_config import NodeConfig
 from . import preloaded
 from .log_lines import log_to_standard_error
@@ -31,7 +31,6 @@ logger = logging.getLogger(__name__)
 
 STOP_SIGNALS: Final = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 _WAITED: Final = STOP_SIGNALS | {signal.SIGCHLD}
-_PR_SET_PDEATHSIG: Final = 1
 _KILLED_STATUS: Final = 128
 
 
@@ -156,7 +155,7 @@ def _run_forked(config: NodeConfig, run_node: Callable[[NodeConfig], int], paren
     try:
         # The terminal's Ctrl-C is for the process that looks after the nodes.
         os.setsid()
-        _stop_with_parent(parent)
+        signal_at_end_of(parent, signal.SIGTERM)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _WAITED)
         sys.stderr = PrefixedLines(sys.stderr, f"node-{config.node_id} ")
@@ -167,15 +166,6 @@ def _run_forked(config: NodeConfig, run_node: Callable[[NodeConfig], int], paren
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
-
-
-def _stop_with_parent(parent: int) -> None:
-    if sys.platform != "linux":
-        return
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != parent:
-        # It ended before this was asked for.
-        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _ignore(_number: int, _frame: object) -> None: ...

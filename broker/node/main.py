@@ -86,9 +86,7 @@ async def _run(
 ) -> int:
     for warning in config.warnings:
         logger.warning("Configuration: %s", warning)
-    # A broker that is no controller does not bind the controller's listener.
-    controller_listeners = config.controller_listeners if config.is_controller else ()
-    problem = unusable_listener((*config.listeners, *controller_listeners))
+    problem = unusable_listener(config.bound_listeners)
     if problem is not None:
         sys.stderr.write(f"penstock: {problem}\n")
         return 2

@@ -4,7 +4,6 @@ An order a line on standard input, its answers a line each on standard output; i
 when the node does, however that ends: a compaction that went on would write into the folders of the node's next start.
 """
 
-import ctypes
 import os
 import signal
 import sys
@@ -17,9 +16,9 @@ from ..compaction.compaction import compact
 from ..disk.files import DiskFiles
 from ..disk.rules.throttle import RateThrottle, Throttle
 from ..scrubbing.scrub import scrub
+from .parent_end import signal_at_end_of
 from .rules.work_order import ENCODER, ORDERS, WorkAnswer, WorkOrder, to_answer, to_failure
 
-_PR_SET_PDEATHSIG: Final = 1
 _OPEN_FILES_MAX: Final = 64
 _NICENESS: Final = 10
 """Produce and fetch go first where processors are short."""
@@ -40,7 +39,7 @@ class _WhileParentLives:
 
 def main() -> None:
     parent = int(sys.argv[1])
-    end_with_parent()
+    signal_at_end_of(parent, signal.SIGKILL)
     # The terminal's Ctrl-C is for the node, which then ends this.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(_NICENESS)
@@ -50,11 +49,6 @@ def main() -> None:
         for answer in _answers(files, ORDERS.decode(line), parent):
             output.write(ENCODER.encode(answer) + b"\n")
             output.flush()
-
-
-def end_with_parent() -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def _answers(files: DiskFiles, order: WorkOrder, parent: int) -> Iterator[WorkAnswer]:
