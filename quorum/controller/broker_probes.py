@@ -36,33 +36,19 @@ class BrokerProbes:
         return self._rules
 
     def on_active(self, former_leader_id: NodeId | None) -> None:
-        controller = self._controller
         self._apply_effects(
-            self._rules.on_active(
-                controller.image,
-                self._now_ms(),
-                former_leader_id=former_leader_id,
-                has_quorum=controller.has_fresh_quorum,
-            )
+            self._rules.on_active(self._controller.image, self._now_ms(), former_leader_id=former_leader_id)
         )
 
     def on_inactive(self) -> None:
         self._rules.on_inactive()
 
     def on_heard(self, broker_id: NodeId, broker_epoch: BrokerEpoch) -> None:
-        controller = self._controller
-        self._apply_effects(
-            self._rules.on_heard(
-                broker_id, broker_epoch, controller.image, self._now_ms(), has_quorum=controller.has_fresh_quorum
-            )
-        )
+        self._apply_effects(self._rules.on_heard(broker_id, broker_epoch, self._controller.image, self._now_ms()))
 
     def on_connection_closed(self, broker_id: NodeId) -> None:
         """Hear that the broker's side closed the connection by which its last heartbeat came to this node."""
-        controller = self._controller
-        self._apply_effects(
-            self._rules.on_closed(broker_id, controller.image, self._now_ms(), has_quorum=controller.has_fresh_quorum)
-        )
+        self._apply_effects(self._rules.on_closed(broker_id, self._controller.image, self._now_ms()))
 
     async def stop(self) -> None:
         tasks = tuple(self._tasks)
@@ -113,11 +99,7 @@ class BrokerProbes:
         )
         if isinstance(found, Refused | Unclear) or not await found.is_closed_by_peer(within_s=_HOLD_S):
             return
-        self._apply_effects(
-            self._rules.on_accepted_and_closed(
-                attempt, controller.image, self._now_ms(), has_quorum=controller.has_fresh_quorum
-            )
-        )
+        self._apply_effects(self._rules.on_accepted_and_closed(attempt, controller.image, self._now_ms()))
 
     async def _fence(self, fence: Fence) -> None:
         def decide(image: MetadataImage, gone: GoneBroker, context: DecisionContext) -> ControllerResult[bool]:

@@ -9,7 +9,8 @@ refuses for a process that lives. What becomes of one attempt:
 |---------|--------------------------------------------------------------------------------------------|---------|
 | idle    | the broker's side closed its heartbeat connection, or this controller has become active    | dialing |
 | dialing | refused, but not for the third time                                                        | dialing |
-| dialing | refused for the third time                                                                 | fencing |
+| dialing | refused for the third time, or later                                                       | fencing |
+| dialing | the same without a fresh quorum, and no session has passed since the attempt began         | dialing |
 | dialing | anything but a refusal; a heartbeat or registration of the broker; the end of leadership   | idle    |
 | idle    | the broker's side accepted the dial before, and closed that connection soon                | dialing |
 | fencing | the decision to fence is committed                                                         | fenced  |
@@ -19,9 +20,10 @@ refuses for a process that lives. What becomes of one attempt:
 | fenced  | a registration                                                                             | idle    |
 | barred  | the end of ten sessions                                                                    | idle    |
 
-An attempt begins, and ends in a fence, only with a fresh quorum, for a broker that is unfenced, not shutting down and
-not this node, and while fewer than half of the brokers were fenced so within a session and have not registered anew.
-Nothing is unsafe when it errs: epochs fence, this only decides how soon.
+An attempt begins, and ends in a fence, only for a broker that is unfenced, not shutting down and not this node, and
+while fewer than half of the brokers were fenced so within a session and have not registered anew. It fences only with a
+fresh quorum, and waits for one: a process may end in a pause of the whole machine in which no voter was heard, and no
+second sign of its end will come. Nothing is unsafe when it errs: epochs fence, this only decides how soon.
 """
 
 from collections.abc import Iterable
@@ -35,6 +37,8 @@ from ..metadata.image import BrokerRegistration, MetadataImage
 # After the attempt began. The second tells a process that ends, and accepts a last time, from one that is gone; the
 # third gives a machine under load, and a process that starts again at once, some time.
 DIAL_TIMES_MS: Final = (0, 20, 60)
+# Between dials of an attempt that lacks nothing but a fresh quorum.
+QUORUM_WAIT_MS: Final = 100
 # How long an attempt waits, by how many came before it. A process that ends closes one socket after the other: what
 # listens may accept when connections are closed already. A proxy in front of it accepts until it has noticed. Whatever
 # accepts and closes for longer is not one that ends, but one that takes no more connections.
@@ -85,7 +89,7 @@ Effect: TypeAlias = Dial | Fence | Bar
 
 
 class FastFencing:
-    """Of one controller. Times are of the loop; `has_quorum` tells that a majority of voters was heard just now."""
+    """Of one controller. Times are of the loop."""
 
     def __init__(self, *, node_id: NodeId, listener_name: str, session_timeout_ms: int) -> None:
         """`listener_name` is that of the listener between brokers; the first is taken of a broker that has none."""
@@ -115,16 +119,14 @@ class FastFencing:
         """Of these, those that were alive."""
         return self._wrong_count
 
-    def on_active(
-        self, image: MetadataImage, now_ms: int, *, former_leader_id: NodeId | None, has_quorum: bool
-    ) -> tuple[Effect, ...]:
+    def on_active(self, image: MetadataImage, now_ms: int, *, former_leader_id: NodeId | None) -> tuple[Effect, ...]:
         """Probe all brokers, since no controller watched their connections for a while; the former leader first."""
         self.on_inactive()
         first = [former_leader_id] if former_leader_id is not None else []
         later = tuple(NodeId(broker_id) for broker_id in sorted(image.brokers) if broker_id not in first)
-        effects = self._begin(first, image, now_ms, has_quorum=has_quorum)
+        effects = self._begin(first, image, now_ms)
         if not effects:
-            return self._begin(later, image, now_ms, has_quorum=has_quorum)
+            return self._begin(later, image, now_ms)
         self._first, self._later = former_leader_id, later
         return effects
 
@@ -134,14 +136,12 @@ class FastFencing:
         self._fencing.clear()
         self._first, self._later = None, ()
 
-    def on_closed(
-        self, broker_id: NodeId, image: MetadataImage, now_ms: int, *, has_quorum: bool
-    ) -> tuple[Effect, ...]:
+    def on_closed(self, broker_id: NodeId, image: MetadataImage, now_ms: int) -> tuple[Effect, ...]:
         """Hear that the broker's side closed the connection that its last heartbeat came by."""
-        return self._begin([broker_id], image, now_ms, has_quorum=has_quorum)
+        return self._begin([broker_id], image, now_ms)
 
     def on_heard(
-        self, broker_id: NodeId, broker_epoch: BrokerEpoch, image: MetadataImage, now_ms: int, *, has_quorum: bool
+        self, broker_id: NodeId, broker_epoch: BrokerEpoch, image: MetadataImage, now_ms: int
     ) -> tuple[Effect, ...]:
         """Hear a heartbeat or a registration of a broker."""
         effects: tuple[Effect, ...] = ()
@@ -156,7 +156,7 @@ class FastFencing:
             # The next process of the broker: that the other one was gone was right.
             del self._fenced_ms[broker_id]
         if broker_id in self._attempts:
-            effects += self._end(broker_id, image, now_ms, has_quorum=has_quorum)
+            effects += self._end(broker_id, image, now_ms)
         return effects
 
     def is_dialing(self, attempt: Attempt) -> bool:
@@ -166,21 +166,27 @@ class FastFencing:
     def on_dialed(
         self, attempt: Attempt, image: MetadataImage, now_ms: int, *, is_refused: bool, has_quorum: bool
     ) -> tuple[Effect, ...]:
-        """Hear how a dial ended; what came of an attempt that is over does not matter any more."""
+        """Hear how a dial ended; what came of an attempt that is over does not matter any more.
+
+        `has_quorum` tells that a majority of the voters was heard just now.
+        """
         if not self.is_dialing(attempt):
             return ()
         broker_id = attempt.broker_id
         refusal_count = self._refusals[broker_id] = self._refusals[broker_id] + 1
         if is_refused and refusal_count < len(DIAL_TIMES_MS):
             return (Dial(attempt=attempt, at_ms=attempt.started_ms + DIAL_TIMES_MS[refusal_count]),)
-        effects: tuple[Effect, ...] = ()
         broker = image.brokers.get(broker_id)
         is_same = broker is not None and broker.epoch == attempt.broker_epoch
-        if is_refused and is_same and self._may_fence(broker_id, image, now_ms, has_quorum=has_quorum):
+        is_gone = is_refused and is_same and self._may_fence(broker_id, image, now_ms)
+        if is_gone and not has_quorum and now_ms < attempt.started_ms + self._session_timeout_ms:
+            return (Dial(attempt=attempt, at_ms=now_ms + QUORUM_WAIT_MS),)
+        effects: tuple[Effect, ...] = ()
+        if is_gone and has_quorum:
             fence = Fence(broker_id=broker_id, broker_epoch=attempt.broker_epoch)
             self._fencing[broker_id] = fence
             effects = (fence,)
-        return effects + self._end(broker_id, image, now_ms, has_quorum=has_quorum)
+        return effects + self._end(broker_id, image, now_ms)
 
     def is_fencing(self, fence: Fence) -> bool:
         """Whether it is still to be decided: the decision has to ask."""
@@ -198,15 +204,11 @@ class FastFencing:
         if self.is_fencing(fence):
             del self._fencing[fence.broker_id]
 
-    def on_accepted_and_closed(
-        self, attempt: Attempt, image: MetadataImage, now_ms: int, *, has_quorum: bool
-    ) -> tuple[Effect, ...]:
+    def on_accepted_and_closed(self, attempt: Attempt, image: MetadataImage, now_ms: int) -> tuple[Effect, ...]:
         """Hear that the dial which ended an attempt gave a connection, and that the broker's side soon closed it."""
         if attempt.new_beginnings + 1 == len(_BEGINNINGS_MS):
             return ()
-        return self._begin(
-            [attempt.broker_id], image, now_ms, has_quorum=has_quorum, new_beginnings=attempt.new_beginnings + 1
-        )
+        return self._begin([attempt.broker_id], image, now_ms, new_beginnings=attempt.new_beginnings + 1)
 
     def _begin(
         self,
@@ -214,13 +216,12 @@ class FastFencing:
         image: MetadataImage,
         now_ms: int,
         *,
-        has_quorum: bool,
         new_beginnings: int = 0,
     ) -> tuple[Effect, ...]:
         effects: list[Effect] = []
         for broker_id in broker_ids:
             is_looked_for = broker_id in self._attempts or broker_id in self._fencing
-            if is_looked_for or not self._may_fence(broker_id, image, now_ms, has_quorum=has_quorum):
+            if is_looked_for or not self._may_fence(broker_id, image, now_ms):
                 continue
             broker = image.brokers[broker_id]
             endpoint = broker.endpoint(self._listener_name) or next(iter(broker.endpoints), None)
@@ -238,18 +239,17 @@ class FastFencing:
             effects.append(Dial(attempt=attempt, at_ms=attempt.started_ms + DIAL_TIMES_MS[0]))
         return tuple(effects)
 
-    def _end(self, broker_id: NodeId, image: MetadataImage, now_ms: int, *, has_quorum: bool) -> tuple[Effect, ...]:
+    def _end(self, broker_id: NodeId, image: MetadataImage, now_ms: int) -> tuple[Effect, ...]:
         del self._attempts[broker_id]
         if broker_id != self._first:
             return ()
         later, self._first, self._later = self._later, None, ()
-        return self._begin(later, image, now_ms, has_quorum=has_quorum)
+        return self._begin(later, image, now_ms)
 
-    def _may_fence(self, broker_id: NodeId, image: MetadataImage, now_ms: int, *, has_quorum: bool) -> bool:
+    def _may_fence(self, broker_id: NodeId, image: MetadataImage, now_ms: int) -> bool:
         broker = image.brokers.get(broker_id)
         return (
-            has_quorum
-            and broker is not None
+            broker is not None
             and broker_id != self._node_id
             and broker.is_active
             and now_ms >= self._barred_until_ms.get(broker_id, now_ms)

@@ -6,7 +6,16 @@ import pytest
 
 from penstock.protocol.ids import BrokerEpoch, NodeId
 from penstock.protocol.structs import replace
-from penstock.quorum.fencing.fast_fencing import DIAL_TIMES_MS, Attempt, Bar, Dial, Effect, FastFencing, Fence
+from penstock.quorum.fencing.fast_fencing import (
+    DIAL_TIMES_MS,
+    QUORUM_WAIT_MS,
+    Attempt,
+    Bar,
+    Dial,
+    Effect,
+    FastFencing,
+    Fence,
+)
 from penstock.quorum.metadata.image import BrokerRegistration, MetadataImage
 from penstock.quorum.metadata.records import Endpoint
 
@@ -41,24 +50,20 @@ class Brokers:
         self.image = replace(self.image, brokers={**self.image.brokers, broker_id: broker})
 
     def active(self, former_leader_id: NodeId | None = None) -> tuple[Effect, ...]:
-        return self.rules.on_active(
-            self.image, self.now_ms, former_leader_id=former_leader_id, has_quorum=self.has_quorum
-        )
+        return self.rules.on_active(self.image, self.now_ms, former_leader_id=former_leader_id)
 
     def closed(self, broker_id: int) -> tuple[Effect, ...]:
-        return self.rules.on_closed(NodeId(broker_id), self.image, self.now_ms, has_quorum=self.has_quorum)
+        return self.rules.on_closed(NodeId(broker_id), self.image, self.now_ms)
 
     def heard(self, broker_id: int, broker_epoch: int | None = None) -> tuple[Effect, ...]:
         epoch = self.image.brokers[broker_id].epoch if broker_epoch is None else broker_epoch
-        return self.rules.on_heard(
-            NodeId(broker_id), BrokerEpoch(epoch), self.image, self.now_ms, has_quorum=self.has_quorum
-        )
+        return self.rules.on_heard(NodeId(broker_id), BrokerEpoch(epoch), self.image, self.now_ms)
 
     def dialed(self, attempt: Attempt, *, is_refused: bool = True) -> tuple[Effect, ...]:
         return self.rules.on_dialed(attempt, self.image, self.now_ms, is_refused=is_refused, has_quorum=self.has_quorum)
 
     def accepted_and_closed(self, attempt: Attempt) -> tuple[Effect, ...]:
-        return self.rules.on_accepted_and_closed(attempt, self.image, self.now_ms, has_quorum=self.has_quorum)
+        return self.rules.on_accepted_and_closed(attempt, self.image, self.now_ms)
 
     def attempt(self, broker_id: int) -> Attempt:
         """Begin one."""
@@ -188,8 +193,6 @@ def test_who_may_not_be_fenced_is_not_dialed(brokers: Brokers) -> None:
     assert brokers.closed(2) == (), "fenced"
     brokers.change(3, in_controlled_shutdown=True)
     assert brokers.closed(3) == (), "shutting down"
-    brokers.has_quorum = False
-    assert brokers.closed(4) == (), "no quorum"
 
 
 def test_what_changed_while_it_was_dialed_counts(brokers: Brokers) -> None:
@@ -200,8 +203,48 @@ def test_what_changed_while_it_was_dialed_counts(brokers: Brokers) -> None:
     assert brokers.refuse_all(attempts[3]) == ()
     brokers.image = replace(brokers.image, brokers={1: brokers.image.brokers[1], 5: brokers.image.brokers[5]})
     assert brokers.refuse_all(attempts[4]) == ()
+
+
+def test_no_broker_is_fenced_without_a_quorum_and_it_is_dialed_until_there_is_one(brokers: Brokers) -> None:
     brokers.has_quorum = False
-    assert brokers.refuse_all(attempts[5]) == ()
+    attempt = brokers.attempt(2)
+    (dial,) = brokers.refuse_all(attempt)
+    assert dial == Dial(attempt=attempt, at_ms=brokers.now_ms + QUORUM_WAIT_MS)
+    brokers.now_ms = dial.at_ms
+    brokers.has_quorum = True
+    assert brokers.dialed(attempt) == (Fence(broker_id=NodeId(2), broker_epoch=BrokerEpoch(102)),)
+
+
+@pytest.mark.parametrize("end", ["accepted", "heard", "not active", "shutting down"])
+def test_a_broker_that_is_dialed_until_there_is_a_quorum_is_left_as_at_any_time(brokers: Brokers, end: str) -> None:
+    brokers.has_quorum = False
+    attempt = brokers.attempt(2)
+    brokers.refuse_all(attempt)
+    brokers.has_quorum = True
+    match end:
+        case "heard":
+            brokers.heard(2)
+        case "not active":
+            brokers.rules.on_inactive()
+        case "shutting down":
+            brokers.change(2, in_controlled_shutdown=True)
+    assert brokers.dialed(attempt, is_refused=end != "accepted") == ()
+    assert not brokers.rules.is_dialing(attempt)
+
+
+def test_a_session_ends_the_attempt_of_a_controller_that_has_no_quorum(brokers: Brokers) -> None:
+    brokers.has_quorum = False
+    attempt = brokers.attempt(2)
+    start_ms = brokers.now_ms
+    effects = brokers.refuse_all(attempt)
+    while effects:
+        (dial,) = effects
+        assert isinstance(dial, Dial)
+        brokers.now_ms = dial.at_ms
+        effects = brokers.dialed(attempt)
+    assert brokers.now_ms - start_ms >= SESSION_MS > brokers.now_ms - start_ms - QUORUM_WAIT_MS
+    assert not brokers.rules.is_dialing(attempt)
+    assert dialed_ids(brokers.closed(2)) == [2]
 
 
 @pytest.mark.parametrize(("count", "limit"), [(2, 0), (3, 1), (4, 1), (5, 2), (7, 3)])
@@ -320,5 +363,3 @@ def test_a_new_controller_looks_for_the_others_when_the_former_leader_is_alive(b
 def test_a_new_controller_looks_for_everyone(brokers: Brokers, former_leader_id: NodeId | None) -> None:
     brokers.change(4, is_fenced=True)
     assert dialed_ids(brokers.active(former_leader_id)) == [2, 3, 5]
-    brokers.has_quorum = False
-    assert brokers.active(former_leader_id) == ()
