@@ -478,14 +478,16 @@ class ReplicaManager:
     def _complete_committed(self, partition: Partition) -> None:
         """The same after the high watermark advanced; followers' fetches do not wait for that."""
         self.produces.check_and_complete(partition)
-        self.fetches.check_and_complete(partition)
+        self.fetches.complete_in_turns(partition)
         self.deletes.check_and_complete(partition)
         for place, watcher in partition.watchers.items():
             watcher.mark_changed(place)
 
     def complete_fetches(self, partition: Partition) -> None:
-        """The same for fetches alone: an append completes nothing else before the high watermark advances."""
-        self.fetches.check_and_complete(partition)
+        """The same for fetches alone: an append completes nothing else before the high watermark advances.
+
+        A crowd of consumers is not answered before the producer is."""
+        self.fetches.complete_in_turns(partition)
         if partition.watchers:
             # A response may start requests that change the watchers.
             for place, watcher in tuple(partition.watchers.items()):

@@ -12,6 +12,8 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
+from itertools import islice
+from typing import Final
 
 from msgspec import Struct
 
@@ -19,8 +21,11 @@ from .loop_timer_wheel import LoopTimerWheel
 
 logger = logging.getLogger(__name__)
 
-TICK_MS = 5
+TICK_MS: Final = 5
 """Operations expire at most this much late. One timer of the loop per tick with operations, whatever their number."""
+
+TURN_OPERATIONS: Final = 20
+"""Looked at in one turn of the event loop by `complete_in_turns`: some milliseconds when all of them complete."""
 
 
 class DelayedOperation(ABC):
@@ -59,6 +64,9 @@ class Purgatory:
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
         self.name = name
         self._watchers: dict[Hashable, dict[DelayedOperation, None]] = {}
+        # Those that `complete_in_turns` has still to look at.
+        self._due: dict[Hashable, dict[DelayedOperation, None]] = {}
+        self._loop = loop
         self._timer: LoopTimerWheel[DelayedOperation] = LoopTimerWheel(loop, TICK_MS, self._on_expired)
         self._parked_count = 0
         self._expired_count = 0
@@ -92,17 +100,51 @@ class Purgatory:
         completed_count = 0
         # A completion may begin further requests that park or complete under the same key: walk over a copy.
         for operation in tuple(watchers):
-            if operation.is_completed:
-                continue
-            try:
-                is_completed = operation.try_complete()
-            except Exception as error:
-                self._fail(operation, error)
-                is_completed = True
-            if is_completed:
-                self._forget(operation)
-                completed_count += 1
+            completed_count += self._check(operation)
         return completed_count
+
+    def complete_in_turns(self, key: Hashable) -> None:
+        """As `check_and_complete`, but when many are parked under `key` the caller goes on first, and so does whatever
+        else has its turn. An operation is looked at once for all calls since it was looked at last."""
+        watchers = self._watchers.get(key)
+        if watchers is None:
+            return
+        due = self._due.get(key)
+        if due is not None:
+            due.update(watchers)
+        elif len(watchers) <= TURN_OPERATIONS:
+            self.check_and_complete(key)
+        else:
+            if not self._due:
+                self._loop.call_soon(self._take_turn)
+            self._due[key] = dict(watchers)
+
+    def _take_turn(self) -> None:
+        key, due = next(iter(self._due.items()))
+        del self._due[key]
+        turn = tuple(islice(due, TURN_OPERATIONS))
+        for operation in turn:
+            del due[operation]
+        if due:
+            # Behind the others.
+            self._due[key] = due
+        if self._due:
+            self._loop.call_soon(self._take_turn)
+        for operation in turn:
+            self._check(operation)
+
+    def _check(self, operation: DelayedOperation) -> bool:
+        """Whether it has completed now."""
+        if operation.is_completed:
+            return False
+        try:
+            is_completed = operation.try_complete()
+        except Exception as error:
+            self._fail(operation, error)
+            is_completed = True
+        if is_completed:
+            self._forget(operation)
+        return is_completed
 
     def cancel(self, operation: DelayedOperation) -> None:
         """Takes the operation out without a word to it; a completed one is no error."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from penstock.broker.timing.purgatory import TICK_MS, DelayedOperation, Purgatory
+from penstock.broker.timing.purgatory import TICK_MS, TURN_OPERATIONS, DelayedOperation, Purgatory
 
 
 class ManualLoop(asyncio.SelectorEventLoop):
@@ -175,6 +175,80 @@ def test_failing_operation_is_told_and_does_not_disturb_others(
     assert failing.calls == ["failed: broken"]
     assert operation.calls == ["completed"]
     assert "broken" in caplog.text
+
+
+def crowd(purgatory: Purgatory, count: int, key: str, flag: list[bool]) -> list[Waiting]:
+    operations = [Waiting(lambda: flag[0]) for _ in range(count)]
+    for operation in operations:
+        assert not purgatory.watch(operation, [key], 500)
+    return operations
+
+
+def test_a_few_complete_in_the_turn_of_the_caller(purgatory: Purgatory) -> None:
+    flag = [False]
+    few = crowd(purgatory, TURN_OPERATIONS, "a", flag)
+    flag[0] = True
+    purgatory.complete_in_turns("a")
+    assert all(one.is_completed for one in few)
+    purgatory.complete_in_turns("a")
+
+
+def test_many_complete_behind_the_caller_so_many_a_turn_and_keys_take_turns(
+    loop: ManualLoop, purgatory: Purgatory
+) -> None:
+    flag = [False]
+    many = crowd(purgatory, 2 * TURN_OPERATIONS + 1, "a", flag)
+    others = crowd(purgatory, TURN_OPERATIONS + 1, "b", flag)
+    flag[0] = True
+    purgatory.complete_in_turns("a")
+    purgatory.complete_in_turns("b")
+    counts = []
+    for _ in range(6):
+        counts.append([sum(one.is_completed for one in some) for some in (many, others)])
+        loop.advance(0)
+    turn = TURN_OPERATIONS
+    assert counts == [
+        [0, 0],
+        [turn, 0],
+        [turn, turn],
+        [2 * turn, turn],
+        [2 * turn, turn + 1],
+        [2 * turn + 1, turn + 1],
+    ]
+    assert purgatory.statistics().parked_count == 0
+    few = crowd(purgatory, 1, "a", flag := [False])
+    flag[0] = True
+    purgatory.complete_in_turns("a")
+    assert few[0].is_completed, "nothing is due any more"
+
+
+def test_what_was_looked_at_before_a_change_is_looked_at_after_it(loop: ManualLoop, purgatory: Purgatory) -> None:
+    flag = [False]
+    many = crowd(purgatory, 2 * TURN_OPERATIONS, "a", flag)
+    purgatory.complete_in_turns("a")
+    loop.advance(0)
+    late = crowd(purgatory, 1, "a", flag)
+    flag[0] = True
+    purgatory.complete_in_turns("a")
+    for _ in range(3):
+        assert not late[0].is_completed
+        loop.advance(0)
+    assert all(one.calls == ["completed"] for one in [*many, *late])
+
+
+def test_what_has_expired_or_was_cancelled_before_its_turn_hears_nothing_more(
+    loop: ManualLoop, purgatory: Purgatory
+) -> None:
+    flag = [False]
+    many = crowd(purgatory, 2 * TURN_OPERATIONS, "a", flag)
+    flag[0] = True
+    purgatory.complete_in_turns("a")
+    purgatory.cancel(many[0])
+    purgatory.expire_all()
+    loop.advance(0)
+    loop.advance(0)
+    assert many[0].calls == []
+    assert all(one.calls == ["expired"] for one in many[1:])
 
 
 def test_stopping_expires_everything_now(loop: ManualLoop, purgatory: Purgatory) -> None:
