@@ -35,8 +35,9 @@ from ...protocol.ids import BrokerEpoch, NodeId
 from ..metadata.image import BrokerRegistration, MetadataImage
 
 # After the attempt began. The second tells a process that ends, and accepts a last time, from one that is gone; the
-# third gives a machine under load, and a process that starts again at once, some time.
-DIAL_TIMES_MS: Final = (0, 20, 60)
+# third gives a machine under load some time. Clients try to connect again after 50 to 150 ms, and wait for longer each
+# time that it was in vain: better when they know the next leader by then.
+DIAL_TIMES_MS: Final = (0, 10, 30)
 # Between dials of an attempt that lacks nothing but a fresh quorum.
 QUORUM_WAIT_MS: Final = 100
 # How long an attempt waits, by how many came before it. A process that ends closes one socket after the other: what

@@ -109,8 +109,8 @@ def test_three_refusals_of_the_inter_broker_endpoint_fence(brokers: Brokers) -> 
     assert isinstance(first, Dial)
     attempt = first.attempt
     assert (attempt.broker_id, attempt.host, attempt.ports, first.at_ms) == (2, "host-2", (9_002,), start_ms)
-    assert brokers.dialed(attempt) == (Dial(attempt=attempt, at_ms=start_ms + 20),)
-    assert brokers.dialed(attempt) == (Dial(attempt=attempt, at_ms=start_ms + 60),)
+    assert brokers.dialed(attempt) == (Dial(attempt=attempt, at_ms=start_ms + 10),)
+    assert brokers.dialed(attempt) == (Dial(attempt=attempt, at_ms=start_ms + 30),)
     assert brokers.dialed(attempt) == (Fence(broker_id=NodeId(2), broker_epoch=BrokerEpoch(102)),)
     assert brokers.dialed(attempt) == ()
 
