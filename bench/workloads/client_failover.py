@@ -35,8 +35,9 @@ _EVENTS: Final = 50
 """Of each program, before and after each loss."""
 _RECOVERY_S: Final = 60.0
 # franz-go asks no more often than every 5 s, and a node that moves leaders back makes it ask; a second broker that is
-# killed within a session of 9 s waits for the end of its own.
-_QUIET_S: Final = 10.0
+# killed within a session of 9 s waits for the end of its own; and librdkafka doubles its wait between connections to a
+# coordinator, however many there were, until the last one is 10 s old (`reconnect.backoff.max.ms`).
+_QUIET_S: Final = 15.0
 _POLL_S: Final = 0.1
 _MILLISECONDS: Final = 1000
 
