@@ -40,6 +40,7 @@ from ..network.handlers import Handlers
 from ..network.large_messages import ITEMS_A_TURN
 from ..network.request import Request, RequestContext
 from ..network.rules.large_response import LargeResponse
+from ..network.rules.postponed import PostponedError
 from .permissions import denied_names, require
 from .response_collector import ResponseCollector
 
@@ -120,7 +121,8 @@ class GroupOffsets:
             ) -> _Found[NamedGroup]:
                 return self._named_group(offsets, group, context, require_stable=message.require_stable)
 
-            self._fetch_group(group, context, of_offsets, of_error, answers.slot(number))
+            is_only = len(message.groups) == 1
+            self._fetch_group(group, context, of_offsets, of_error, answers.slot(number), may_wait=is_only)
 
     def _fetch_by_id(
         self,
@@ -146,7 +148,8 @@ class GroupOffsets:
             ) -> _Found[IdentifiedGroup]:
                 return self._identified_group(offsets, group, context, require_stable=message.require_stable)
 
-            self._fetch_group(group, context, of_offsets, of_error, answers.slot(number))
+            is_only = len(message.groups) == 1
+            self._fetch_group(group, context, of_offsets, of_error, answers.slot(number), may_wait=is_only)
 
     def _fetch_group(
         self,
@@ -155,7 +158,10 @@ class GroupOffsets:
         of_offsets: Callable[[OffsetProtocol], _Found[T]],
         of_error: Callable[[ErrorCode], T],
         reply: Callable[[_Found[T]], None],
+        *,
+        may_wait: bool,
     ) -> None:
+        """Raises PostponedError if it `may_wait`: of several groups those that are here are not to wait for another."""
         try:
             if context.authorizer is not None:
                 require(context, ApiKey.OFFSET_FETCH, AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id)
@@ -164,6 +170,8 @@ class GroupOffsets:
             offsets.check_fetcher(group.group_id, group.member_id, group.member_epoch)
             found = of_offsets(offsets)
         except KafkaError as error:
+            if may_wait and isinstance(error, PostponedError):
+                raise
             refused = error.code
             reply(_Found(lambda: of_error(refused)))
         else:

@@ -32,6 +32,7 @@ from ..groups.offset_records import OffsetRecords, TopicOffsets, codes_by_topic,
 from ..network.handlers import Handlers
 from ..network.large_messages import LARGE_BODY_BYTES, in_thread
 from ..network.request import Request
+from ..network.rules.postponed import PostponedError
 from .permissions import denied_names
 
 KNOWS_GROUP_ERRORS_SINCE: Final = 9
@@ -56,6 +57,8 @@ class OffsetCommitHandler:
         respond = partial(_respond, request, message, found, records)
         try:
             coordinator = self._commit(request, message, records)
+        except PostponedError:
+            raise
         except KafkaError as error:
             respond(error.code)
         else:

@@ -4,6 +4,7 @@ Kafka: `CoordinatorRuntime.CoordinatorContext`.
 
 state     requests are answered with    entered by                left by
 loading   COORDINATOR_LOAD_IN_PROGRESS  leadership that came      the whole log being replayed; `unload`
+          (`held_requests.py`)
 failed    NOT_COORDINATOR               records not replayed      the next attempt to load; `unload`
 active    what the shard says         the end of loading        `unload`
 unloaded  NOT_COORDINATOR               leadership that went      never: the next leadership is another object
@@ -29,12 +30,14 @@ from ...storage.log.rules.transaction_verification import TransactionVerificatio
 from ..coordination.coordinator_shard import CoordinatorShard
 from ..coordination.effects import CancelTimer, Effect, Effects, Reply, ScheduleTimer, Waiter
 from ..coordination.ports import StateRecord, TransactionProducer
+from ..network.rules.postponed import PostponedError
 from ..replicas.delayed_reply import WRITTEN_ERRORS, DelayedCommit, DelayedReply
 from ..replicas.partition import Partition
 from ..timing.purgatory import Purgatory
 from ..timing.runtime import Runtime
 from .coordinator_loader import CoordinatorLoader, ReadFailedError
 from .coordinator_timers import CoordinatorTimers
+from .held_requests import HeldRequests
 
 logger = logging.getLogger(__name__)
 
@@ -128,13 +131,16 @@ class CoordinatorContext(Generic[ShardT]):
         self._make_shard = make_shard
         self._shard = self._new_shard()
         self._error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        self._held = HeldRequests(runtime.loop)
         self._postponed: list[Callable[[ShardT], None]] = []
         self._loading: asyncio.Task[None] | None = runtime.loop.create_task(self._load())
 
     @property
     def shard(self) -> ShardT:
-        """Raises KafkaError while it cannot be asked."""
+        """Raises KafkaError while it cannot be asked: a PostponedError if that may be over soon."""
         if self._error:
+            if self._held.is_open:
+                raise PostponedError(self._error, self._held.wait)
             raise KafkaError(self._error)
         return self._shard
 
@@ -217,6 +223,7 @@ class CoordinatorContext(Generic[ShardT]):
                 shard.on_unloaded()
         self._error = ErrorCode.NOT_COORDINATOR
         self._timers.cancel_all()
+        self._held.release()
 
     # What the shard needs.
 
@@ -354,6 +361,7 @@ class CoordinatorContext(Generic[ShardT]):
                 retry_s_max = REPLAY_RETRY_S_MAX
                 # It may last: clients look for another coordinator, and lists leave this partition out.
                 self._error = ErrorCode.NOT_COORDINATOR
+                self._held.release()
             if failure != said:
                 said = failure
                 logger.error(
@@ -386,6 +394,7 @@ class CoordinatorContext(Generic[ShardT]):
         for change in self._postponed:
             self.run_when_loaded(change)
         self._postponed.clear()
+        self._held.release()
         logger.log(
             logging.INFO if record_count else logging.DEBUG,
             "Finished loading of metadata: partition=%s leader_epoch=%d records=%d milliseconds=%d",

@@ -7,6 +7,8 @@ Kafka: `RequestChannel`, `KafkaRequestHandler`.
 | the API is of another listener                      | close                                                         |
 | ApiVersions in a version that does not exist        | its handler answers UNSUPPORTED_VERSION in version 0 (KIP-511) |
 | CorruptData while the body is read                  | close                                                         |
+| PostponedError from a handler that answers by calls | it begins again a moment later                                |
+| the same from a handler of bytes                    | the same, by a copy of its bytes                              |
 | KafkaError from a message handler                   | the API's own response with that code                         |
 | anything else from a message handler                | logged with its traceback; the same with UNKNOWN_SERVER_ERROR |
 | anything else from a handler of bytes               | logged with its traceback; close                              |
@@ -34,6 +36,7 @@ from .large_messages import LARGE_BODY_BYTES
 from .peer_log import PeerLog
 from .request import Request, RequestContext
 from .rules.large_response import LargeResponse
+from .rules.postponed import PostponedError
 from .rules.request_statistics import RequestStatistics
 
 
@@ -69,8 +72,22 @@ class Dispatcher:
                     self._start(self._finish_begin(request, waiting))
             else:
                 self._begin_message(request)
+        except PostponedError as error:
+            # The buffer of the connection is used again when this returns.
+            request.body = memoryview(bytes(request.body))
+            error.wait(partial(self._begin_again, request, self.begin))
         except CorruptData as error:
             self._close(request, str(error))
+        except Exception as error:
+            self._log(request, error)
+            self._close(request, "an unexpected error, see the log")
+
+    def _begin_again(self, request: Request, begin: Callable[[Request], None]) -> None:
+        """Never raises, as `begin` of the dispatcher."""
+        if not request.is_connected:
+            return
+        try:
+            begin(request)
         except Exception as error:
             self._log(request, error)
             self._close(request, "an unexpected error, see the log")
@@ -127,6 +144,8 @@ class Dispatcher:
         reply = partial(self._reply, request)
         try:
             waiting = handler.begin(message, request, reply)
+        except PostponedError as error:
+            error.wait(partial(self._begin_again, request, lambda one: self._handle_replying(one, handler, message)))
         except Exception as error:
             reply(handler.answer_error(message, self.to_kafka_error(request, error)))
         else:

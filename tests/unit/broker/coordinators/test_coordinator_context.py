@@ -14,6 +14,7 @@ from penstock.broker.coordination.ports import StateRecord
 from penstock.broker.coordinators import coordinator_context
 from penstock.broker.coordinators.coordinator_context import CoordinatorContext, WaitingRequest
 from penstock.broker.coordinators.coordinator_runtime import CoordinatorRuntime
+from penstock.broker.network.rules.postponed import PostponedError
 from penstock.broker.replicas.partition import Partition
 from penstock.client.clock import wait_until
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
@@ -175,6 +176,28 @@ def test_requests_wait_until_all_is_replayed(world: World, node: DataNode) -> No
     assert second.replayed == [(number, b"%d" % number) for number in range(20)]
 
 
+def test_a_request_that_comes_while_all_is_replayed_goes_on_behind_it(world: World, node: DataNode) -> None:
+    node.create_topic(TOPIC)
+    with pytest.raises(PostponedError) as raised:
+        _ = world.coordinator().shard
+    assert raised.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    told: list[ErrorCode] = []
+    raised.value.wait(lambda: told.append(world.error()))
+    world.wait_until(lambda: bool(told))
+    assert told == [ErrorCode.NONE]
+
+
+def test_a_request_that_waits_when_the_leadership_goes_is_told_so(world: World, node: DataNode) -> None:
+    node.create_topic(TOPIC)
+    with pytest.raises(PostponedError) as raised:
+        _ = world.coordinator().shard
+    told: list[ErrorCode] = []
+    raised.value.wait(lambda: told.append(world.error()))
+    node.elect(TOPIC, 2)
+    world.wait_until(lambda: bool(told))
+    assert told == [ErrorCode.NOT_COORDINATOR]
+
+
 def test_a_record_that_a_later_one_makes_needless_is_not_replayed(world: World, node: DataNode) -> None:
     node.create_topic(TOPIC)
     world.settle()
@@ -288,7 +311,7 @@ def test_a_read_that_fails_is_tried_again_and_loading_begins_anew(
     assert not node.hosted(TOPIC).is_leadership_given_up
 
 
-def test_requests_are_told_to_wait_while_loading_is_tried_again(
+def test_requests_wait_a_moment_and_are_told_while_loading_is_tried_again(
     world: World, node: DataNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node.create_topic(TOPIC)
@@ -299,6 +322,15 @@ def test_requests_are_told_to_wait_while_loading_is_tried_again(
     world.wait_until(lambda: len(asked) >= 1)
     world.wait(1)
     assert world.error() is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    with pytest.raises(PostponedError) as early:
+        _ = world.coordinator().shard
+    told: list[ErrorCode] = []
+    early.value.wait(lambda: told.append(world.error()))
+    world.wait_until(lambda: bool(told))
+    assert told == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS], "it takes too long"
+    with pytest.raises(KafkaError) as late:
+        _ = world.coordinator().shard
+    assert not isinstance(late.value, PostponedError)
     node.elect(TOPIC, 2)
     assert world.error() is ErrorCode.NOT_COORDINATOR
 

@@ -1,7 +1,7 @@
 """What becomes of a request: an answer, an answer with an error, or the end of the connection."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -15,6 +15,7 @@ from penstock.broker.network.dispatch import Dispatcher
 from penstock.broker.network.handlers import Handlers, Load, Register
 from penstock.broker.network.peer_log import PeerLog
 from penstock.broker.network.request import Answer, CloseConnection, Request, RequestContext
+from penstock.broker.network.rules.postponed import PostponedError
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import CorruptData, ErrorCode, KafkaError
 from penstock.protocol.ids import NodeId
@@ -145,6 +146,104 @@ def test_bug_in_a_handler_of_bytes_closes_the_connection(waits: bool, caplog: py
     handlers.add(ApiKey.FIND_COORDINATOR, fail)
     assert "unexpected" in begin(handlers).closed_because
     assert caplog.text.count("Traceback") == 1
+
+
+class Early:
+    """Comes a moment too early, once."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.begun: list[bytes] = []
+        self.waiting: list[Callable[[], None]] = []
+        self.fails_at_last = False
+
+    def check(self, body: bytes = b"") -> None:
+        self.begun.append(body)
+        if len(self.begun) == 1:
+            raise PostponedError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, self.waiting.append)
+        if self.fails_at_last:
+            raise ZeroDivisionError("a bug")
+
+    def reply(
+        self,
+        message: FindCoordinatorRequest,
+        _request: Request,
+        reply: Callable[[FindCoordinatorResponse], None],
+    ) -> None:
+        self.check()
+        reply(error_response(message, KafkaError(ErrorCode.NONE)))
+
+    def answer(self, request: Request) -> None:
+        self.check(bytes(request.body))
+        request.respond(b"answer")
+
+    def run(self, handlers: Handlers, *, is_lost: bool = False) -> bytes:
+        """Returns what the request was."""
+        body = encode_request(ApiKey.FIND_COORDINATOR, 6, 7, None, MESSAGE)[4:]
+
+        async def run() -> None:
+            loop = asyncio.get_running_loop()
+            dispatcher = Dispatcher(handlers, loop, PeerLog(loop))
+            buffer = bytearray(body)
+            request = Request(self.connection, ApiKey.FIND_COORDINATOR, 6, 7, CONTEXT, memoryview(buffer), BODY_OFFSET)
+            dispatcher.begin(request)
+            assert self.connection.answer is None
+            buffer[:] = bytes(len(buffer))
+            request.is_connected = not is_lost
+            (begin_again,) = self.waiting
+            begin_again()
+            await dispatcher.stop()
+
+        asyncio.run(run())
+        return body
+
+
+@pytest.fixture
+def early() -> Early:
+    return Early(Connection())
+
+
+def replying(early: Early) -> Handlers:
+    handlers = Handlers()
+    handlers.add_replying(ApiKey.FIND_COORDINATOR, early.reply, answer_error=error_response)
+    return handlers
+
+
+def of_bytes(early: Early) -> Handlers:
+    handlers = Handlers()
+    handlers.add(ApiKey.FIND_COORDINATOR, early.answer)
+    return handlers
+
+
+def test_what_comes_too_early_begins_again(early: Early) -> None:
+    early.run(replying(early))
+    assert early.connection.codes == [ErrorCode.NONE, ErrorCode.NONE]
+
+
+def test_what_comes_too_early_begins_again_with_its_own_bytes(early: Early) -> None:
+    """The buffer that it lay in has others by then."""
+    body = early.run(of_bytes(early))
+    assert early.begun == [body, body]
+    assert early.connection.answer == b"answer"
+
+
+@pytest.mark.parametrize("make", [replying, of_bytes])
+def test_what_begins_again_for_a_client_that_is_gone_is_let_be(early: Early, make: Callable[[Early], Handlers]) -> None:
+    early.run(make(early), is_lost=True)
+    assert len(early.begun) == 1
+
+
+def test_a_bug_in_what_begins_again_is_logged_and_answered(early: Early, caplog: pytest.LogCaptureFixture) -> None:
+    early.fails_at_last = True
+    early.run(replying(early))
+    assert early.connection.codes == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+    assert caplog.text.count("Traceback") == 1
+
+
+def test_a_bug_in_what_begins_again_by_its_bytes_closes_the_connection(early: Early) -> None:
+    early.fails_at_last = True
+    early.run(of_bytes(early))
+    assert "unexpected" in early.connection.closed_because
 
 
 def test_only_what_has_a_handler_is_built() -> None:
