@@ -131,9 +131,7 @@ class Node:
             loop=loop,
         )
         self._publishers.add(self._suspected)
-        self._departures = RecentDepartures(
-            self._runtime.monotonic_ms, session_timeout_ms=config.broker_session_timeout_ms
-        )
+        self._departures = RecentDepartures(self._runtime.monotonic_ms)
         self._publishers.add(self._departures)
         self.events = EventStream(
             leader_id=lambda: None if self._quorum is None else self._quorum.leader_id, wall_clock_ms=wall_clock_ms

@@ -2,7 +2,8 @@
 
 A client lets go of a broker that its metadata do not list any more. librdkafka (2.16) that lets go of the former leader
 in the answer that names the next one loses the change of leaders with it half of the time, and asks again a second
-later. Apache Kafka lists a broker whose process ended until its session ends, so no client expects it to go earlier.
+later. By two seconds it has asked again. franz-go, which asks less often, sends requests to a coordinator that has gone
+for as long as that is listed.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ from typing import Final
 from ....quorum.metadata.delta import MetadataDelta
 from ....quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 
+LISTED_MS: Final = 2_000
+"""Apache Kafka lists a broker whose process ended until its session ends."""
 NO_DEPARTURES: Final[frozenset[int]] = frozenset()
 
 
 class RecentDepartures:
     """A publisher. A broker that says that it goes, by a controlled shutdown, is not among them."""
 
-    def __init__(self, now_ms: Callable[[], int], *, session_timeout_ms: int) -> None:
+    def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
-        self._session_timeout_ms = session_timeout_ms
         self._image = EMPTY_IMAGE
         self._until_ms: dict[int, int] = {}
 
@@ -34,7 +36,7 @@ class RecentDepartures:
             if now is None or not now.is_fenced:
                 self._until_ms.pop(broker_id, None)
             elif broker.is_active:
-                self._until_ms[broker_id] = self._now_ms() + self._session_timeout_ms
+                self._until_ms[broker_id] = self._now_ms() + LISTED_MS
 
     @property
     def broker_ids(self) -> frozenset[int]:

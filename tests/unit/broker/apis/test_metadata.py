@@ -183,7 +183,7 @@ class Asking:
         self.answers: list[Answer] = []
         self.last_frame = b""
         self.now_ms = 0
-        self.departures = RecentDepartures(lambda: self.now_ms, session_timeout_ms=9_000)
+        self.departures = RecentDepartures(lambda: self.now_ms)
         self.handler = MetadataHandler(
             self.metadata, self.create if creates else None, without_suspicions(self.metadata), self.departures
         )

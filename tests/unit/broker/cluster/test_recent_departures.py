@@ -6,21 +6,20 @@ from uuid import UUID
 
 import pytest
 
-from penstock.broker.cluster.rules.recent_departures import RecentDepartures
+from penstock.broker.cluster.rules.recent_departures import LISTED_MS, RecentDepartures
 from penstock.protocol.ids import BrokerEpoch, NodeId
 from penstock.protocol.structs import replace
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, BrokerRegistration, MetadataImage
 
 PEER = NodeId(2)
-SESSION_MS = 9_000
 
 
 class World:
     def __init__(self) -> None:
         self.now_ms = 1_000
         self.image = EMPTY_IMAGE
-        self.departures = RecentDepartures(lambda: self.now_ms, session_timeout_ms=SESSION_MS)
+        self.departures = RecentDepartures(lambda: self.now_ms)
         self.publish(
             MetadataImage(
                 brokers={
@@ -49,7 +48,7 @@ def world() -> World:
 def test_a_broker_that_is_fenced_is_told_of_for_as_long_as_a_session(world: World) -> None:
     assert world.departures.broker_ids == set()
     world.change(is_fenced=True)
-    world.now_ms += SESSION_MS - 1
+    world.now_ms += LISTED_MS - 1
     # A change that does not concern it makes it no longer.
     world.change(rack="another")
     assert world.departures.broker_ids == {PEER}
@@ -63,7 +62,7 @@ def test_a_broker_that_is_back_and_gone_again_begins_anew(world: World) -> None:
     assert world.departures.broker_ids == {PEER}
     world.change(is_fenced=False)
     assert world.departures.broker_ids == set()
-    world.now_ms += SESSION_MS
+    world.now_ms += LISTED_MS
     world.change(is_fenced=True)
     assert world.departures.broker_ids == {PEER}
 
