@@ -76,22 +76,28 @@ class OffsetCommitHandler:
             request.close_connection(str(error))
             return
         groups = self._groups
+        failure = ErrorCode.NONE
         while True:
             found = self._find_topics(request, message)
             records = await in_thread(_encode, message, found, groups.steady_now_ms(), groups.offset_metadata_bytes_max)
             # The offsets of a topic that was deleted meanwhile were forgotten: none may come after that.
-            if self._are_known(records):
-                break
-        failure = ErrorCode.NONE
-        try:
-            coordinator = self._commit(request, message, records)
-        except KafkaError as error:
-            failure = error.code
-        else:
-            if coordinator is not None:
-                committed: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
-                coordinator.reply_when_committed(committed.set_result, _same)(ErrorCode.NONE)
-                failure = await committed
+            if not self._are_known(records):
+                continue
+            try:
+                coordinator = self._commit(request, message, records)
+            except PostponedError as error:
+                is_over = asyncio.Event()
+                error.wait(is_over.set)
+                await is_over.wait()
+                continue
+            except KafkaError as error:
+                failure = error.code
+            else:
+                if coordinator is not None:
+                    committed: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+                    coordinator.reply_when_committed(committed.set_result, _same)(ErrorCode.NONE)
+                    failure = await committed
+            break
         request.respond(await in_thread(_encode_response, request, message, found, records, failure))
 
     def _commit(self, request: Request, message: OffsetCommitRequest, records: OffsetRecords) -> GroupPartition | None:

@@ -49,14 +49,22 @@ class Gate:
         monkeypatch.setattr(HeldRequests, "wait", wait_and_tell)
 
 
-def commit(topic_id: UUID) -> OffsetCommitRequest:
-    partition = OffsetCommitRequestPartition(partition_index=i32(0), committed_offset=i64(5), committed_metadata=None)
+def commit(topic_id: UUID, count: int = 1) -> OffsetCommitRequest:
+    partitions = tuple(
+        OffsetCommitRequestPartition(partition_index=i32(index), committed_offset=i64(5), committed_metadata=None)
+        for index in range(count)
+    )
     return OffsetCommitRequest(
         group_id=GROUP,
         generation_id_or_member_epoch=i32(-1),
         member_id="",
-        topics=(OffsetCommitRequestTopic(topic_id=topic_id, partitions=(partition,)),),
+        topics=(OffsetCommitRequestTopic(topic_id=topic_id, partitions=partitions),),
     )
+
+
+def commit_much(topic_id: UUID) -> OffsetCommitRequest:
+    """Read by a thread. Only the first partition exists."""
+    return commit(topic_id, 2_000)
 
 
 def fetch(topic_id: UUID, *groups: str) -> OffsetFetchRequest:
@@ -109,6 +117,7 @@ async def ask(
     ("request_of", "code_of", "expected"),
     [
         (commit, committed_code, ErrorCode.NONE),
+        (commit_much, committed_code, ErrorCode.NONE),
         (fetch, fetched_code, ErrorCode.NONE),
         (heartbeat, code, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
@@ -125,7 +134,9 @@ def test_a_request_is_answered_when_the_coordinator_is_loaded(
     run(scenario)
 
 
-@pytest.mark.parametrize(("request_of", "code_of"), [(commit, committed_code), (fetch, fetched_code)])
+@pytest.mark.parametrize(
+    ("request_of", "code_of"), [(commit, committed_code), (commit_much, committed_code), (fetch, fetched_code)]
+)
 def test_a_request_is_told_of_it_when_loading_takes_longer(
     monkeypatch: pytest.MonkeyPatch, request_of: Callable[[UUID], Any], code_of: Callable[[Any], int]
 ) -> None:
