@@ -191,9 +191,13 @@ def _resources(image: MetadataImage) -> Iterable[ConfigResource]:
     for broker_id in image.brokers:
         yield ConfigResource(ConfigResourceType.BROKER, str(broker_id))
         yield ConfigResource(ConfigResourceType.BROKER_LOGGER, str(broker_id))
-    for resource in image.configs.by_resource:
-        if resource.type in (ConfigResourceType.GROUP, ConfigResourceType.CLIENT_METRICS):
-            yield resource
+    # The map's own order is another one in each process. Backwards, as the recorded answers of Apache Kafka have them.
+    kinds = (ConfigResourceType.GROUP, ConfigResourceType.CLIENT_METRICS)
+    yield from sorted(
+        (resource for resource in image.configs.by_resource if resource.type in kinds),
+        key=lambda resource: (resource.type, resource.name),
+        reverse=True,
+    )
 
 
 def _documentation(kind: int) -> Mapping[str, str]:
