@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 
 import pytest
+from wire import ManualLoop
 
 from penstock.broker.coordinators.held_requests import HOLD_S, TURN_REQUESTS, HeldRequests
 
-
-class ManualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock the test moves."""
-
-    now_s = 1_000.0
-
-    def time(self) -> float:
-        return self.now_s
-
-    def turn(self, by_s: float = 0.0) -> None:
-        self.now_s += by_s
-        self.call_soon(self.stop)
-        self.run_forever()
+HOLD_MS = round(1000 * HOLD_S)
 
 
 @pytest.fixture
@@ -52,10 +40,10 @@ def test_no_request_waits_longer_than_a_moment(loop: ManualLoop) -> None:
     held = HeldRequests(loop)
     begun: list[int] = []
     held.wait(lambda: begun.append(1))
-    loop.turn(HOLD_S - 0.01)
+    loop.turn(HOLD_MS - 10)
     assert held.is_open
     assert begun == []
-    loop.turn(0.02)
+    loop.turn(20)
     loop.turn()
     assert begun == [1]
 
@@ -63,5 +51,5 @@ def test_no_request_waits_longer_than_a_moment(loop: ManualLoop) -> None:
 def test_without_requests_nothing_is_left(loop: ManualLoop) -> None:
     held = HeldRequests(loop)
     held.release()
-    loop.turn(2 * HOLD_S)
+    loop.turn(2 * HOLD_MS)
     assert not held.is_open

@@ -5,22 +5,9 @@ import logging
 from collections.abc import Callable, Iterator
 
 import pytest
+from wire import ManualLoop
 
 from penstock.broker.timing.purgatory import TICK_MS, TURN_OPERATIONS, DelayedOperation, Purgatory
-
-
-class ManualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock the test moves."""
-
-    now_ms = 1_000_000
-
-    def time(self) -> float:
-        return self.now_ms / 1000
-
-    def advance(self, by_ms: int) -> None:
-        self.now_ms += by_ms
-        self.call_soon(self.stop)
-        self.run_forever()
 
 
 class Waiting(DelayedOperation):
@@ -78,7 +65,7 @@ def test_operation_completes_when_one_of_its_keys_is_checked(loop: ManualLoop, p
     assert purgatory.check_and_complete("c") == 0
     assert purgatory.check_and_complete("b") == 1
     assert purgatory.check_and_complete("a") == 0
-    loop.advance(1000)
+    loop.turn(1000)
     assert operation.calls == ["completed"]
     assert purgatory.statistics().parked_count == 0
     assert purgatory.statistics().expired_count == 0
@@ -86,9 +73,9 @@ def test_operation_completes_when_one_of_its_keys_is_checked(loop: ManualLoop, p
 
 def test_operation_expires_at_its_deadline_and_never_before(loop: ManualLoop, purgatory: Purgatory) -> None:
     operation, flag = parked(purgatory, "a", timeout_ms=500)
-    loop.advance(499)
+    loop.turn(499)
     assert operation.calls == []
-    loop.advance(1 + TICK_MS)
+    loop.turn(1 + TICK_MS)
     assert operation.calls == ["expired"]
     flag[0] = True
     assert purgatory.check_and_complete("a") == 0
@@ -98,10 +85,10 @@ def test_operation_expires_at_its_deadline_and_never_before(loop: ManualLoop, pu
 def test_earlier_deadline_added_later_is_met(loop: ManualLoop, purgatory: Purgatory) -> None:
     late, _ = parked(purgatory, "a", timeout_ms=10_000)
     early, _ = parked(purgatory, "a", timeout_ms=10)
-    loop.advance(20)
+    loop.turn(20)
     assert early.calls == ["expired"]
     assert late.calls == []
-    loop.advance(10_000)
+    loop.turn(10_000)
     assert late.calls == ["expired"]
 
 
@@ -111,7 +98,7 @@ def test_cancelled_operation_hears_nothing(loop: ManualLoop, purgatory: Purgator
     purgatory.cancel(operation)
     flag[0] = True
     purgatory.check_and_complete("a")
-    loop.advance(1000)
+    loop.turn(1000)
     assert operation.calls == []
     assert purgatory.statistics().parked_count == 0
 
@@ -205,7 +192,7 @@ def test_many_complete_behind_the_caller_so_many_a_turn_and_keys_take_turns(
     counts = []
     for _ in range(6):
         counts.append([sum(one.is_completed for one in some) for some in (many, others)])
-        loop.advance(0)
+        loop.turn(0)
     turn = TURN_OPERATIONS
     assert counts == [
         [0, 0],
@@ -226,13 +213,13 @@ def test_what_was_looked_at_before_a_change_is_looked_at_after_it(loop: ManualLo
     flag = [False]
     many = crowd(purgatory, 2 * TURN_OPERATIONS, "a", flag)
     purgatory.complete_in_turns("a")
-    loop.advance(0)
+    loop.turn(0)
     late = crowd(purgatory, 1, "a", flag)
     flag[0] = True
     purgatory.complete_in_turns("a")
     for _ in range(3):
         assert not late[0].is_completed
-        loop.advance(0)
+        loop.turn(0)
     assert all(one.calls == ["completed"] for one in [*many, *late])
 
 
@@ -245,8 +232,8 @@ def test_what_has_expired_or_was_cancelled_before_its_turn_hears_nothing_more(
     purgatory.complete_in_turns("a")
     purgatory.cancel(many[0])
     purgatory.expire_all()
-    loop.advance(0)
-    loop.advance(0)
+    loop.turn(0)
+    loop.turn(0)
     assert many[0].calls == []
     assert all(one.calls == ["expired"] for one in many[1:])
 
@@ -255,7 +242,7 @@ def test_stopping_expires_everything_now(loop: ManualLoop, purgatory: Purgatory)
     operations = [parked(purgatory, "a", timeout_ms=30_000)[0] for _ in range(3)]
     purgatory.expire_all()
     assert [operation.calls for operation in operations] == [["expired"]] * 3
-    loop.advance(60_000)
+    loop.turn(60_000)
     assert [operation.calls for operation in operations] == [["expired"]] * 3
 
 
@@ -271,6 +258,6 @@ def test_thousand_operations_need_one_timer(loop: ManualLoop, purgatory: Purgato
     for _ in range(1000):
         parked(purgatory, "a", timeout_ms=500)
     assert len(timers) == 1
-    loop.advance(600)
+    loop.turn(600)
     assert purgatory.statistics().parked_count == 0
     assert purgatory.statistics().expired_count == 1000
