@@ -49,7 +49,9 @@ class OffsetCommitHandler:
 
     def begin(self, request: Request) -> Awaitable[None] | None:
         if len(request.body) - request.body_offset > LARGE_BODY_BYTES:
-            return self._commit_large(request, bytes(request.body[request.body_offset :]))
+            # A thread reads it, and the buffer of the connection is used again when this returns.
+            request.body = memoryview(bytes(request.body))
+            return self._commit_large(request)
         message = decode_offset_commit(request.api_version, request.body, request.body_offset)
         groups = self._groups
         found = self._find_topics(request, message)
@@ -68,10 +70,10 @@ class OffsetCommitHandler:
                 coordinator.reply_when_committed(respond, _same)(ErrorCode.NONE)
         return None
 
-    async def _commit_large(self, request: Request, body: bytes) -> None:
+    async def _commit_large(self, request: Request) -> None:
         """No later request of the connection begins before its answer, so a client's commits stay in their order."""
         try:
-            message = await in_thread(decode_offset_commit, request.api_version, body, 0)
+            message = await in_thread(decode_offset_commit, request.api_version, request.body, request.body_offset)
         except CorruptData as error:
             request.close_connection(str(error))
             return
@@ -81,23 +83,19 @@ class OffsetCommitHandler:
             found = self._find_topics(request, message)
             records = await in_thread(_encode, message, found, groups.steady_now_ms(), groups.offset_metadata_bytes_max)
             # The offsets of a topic that was deleted meanwhile were forgotten: none may come after that.
-            if not self._are_known(records):
-                continue
-            try:
-                coordinator = self._commit(request, message, records)
-            except PostponedError as error:
-                is_over = asyncio.Event()
-                error.wait(is_over.set)
-                await is_over.wait()
-                continue
-            except KafkaError as error:
-                failure = error.code
-            else:
-                if coordinator is not None:
-                    committed: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
-                    coordinator.reply_when_committed(committed.set_result, _same)(ErrorCode.NONE)
-                    failure = await committed
-            break
+            if self._are_known(records):
+                break
+        try:
+            coordinator = self._commit(request, message, records)
+        except PostponedError:
+            raise
+        except KafkaError as error:
+            failure = error.code
+        else:
+            if coordinator is not None:
+                committed: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+                coordinator.reply_when_committed(committed.set_result, _same)(ErrorCode.NONE)
+                failure = await committed
         request.respond(await in_thread(_encode_response, request, message, found, records, failure))
 
     def _commit(self, request: Request, message: OffsetCommitRequest, records: OffsetRecords) -> GroupPartition | None:

@@ -40,6 +40,7 @@ from ..network.handlers import Handlers
 from ..network.large_messages import ITEMS_A_TURN, in_thread
 from ..network.request import Request, RequestContext
 from ..network.rules.large_response import LargeResponse
+from ..network.rules.postponed import PostponedError
 from .permissions import denied_names, require
 
 FIRST_THAT_KNOWS_LOADING: Final = 2
@@ -103,6 +104,8 @@ class TransactionalOffsets:
         *,
         is_large: bool = False,
     ) -> None:
+        """Raises PostponedError."""
+
         def respond(failure: ErrorCode) -> None:
             def make() -> TxnOffsetCommitResponse:
                 counts = (len(topic.partitions) for topic in message.topics)
@@ -116,6 +119,8 @@ class TransactionalOffsets:
         try:
             coordinator = self._groups.get(message.group_id)
             _ = coordinator.shard
+        except PostponedError:
+            raise
         except KafkaError as error:
             respond(error.code)
             return

@@ -145,18 +145,25 @@ class Dispatcher:
         try:
             waiting = handler.begin(message, request, reply)
         except PostponedError as error:
-            error.wait(partial(self._begin_again, request, lambda one: self._handle_replying(one, handler, message)))
+            self._postpone_replying(request, handler, message, error)
         except Exception as error:
             reply(handler.answer_error(message, self.to_kafka_error(request, error)))
         else:
             if waiting is not None:
                 self._start(self._finish_replying(request, handler, message, waiting))
 
+    def _postpone_replying(
+        self, request: Request, handler: ReplyingHandler, message: Message, error: PostponedError
+    ) -> None:
+        error.wait(partial(self._begin_again, request, lambda one: self._handle_replying(one, handler, message)))
+
     async def _finish_replying(
         self, request: Request, handler: ReplyingHandler, message: Message, waiting: Awaitable[None]
     ) -> None:
         try:
             await waiting
+        except PostponedError as error:
+            self._postpone_replying(request, handler, message, error)
         except Exception as error:
             self._reply(request, handler.answer_error(message, self.to_kafka_error(request, error)))
 
@@ -198,6 +205,8 @@ class Dispatcher:
     async def _finish_begin(self, request: Request, waiting: Awaitable[None]) -> None:
         try:
             await waiting
+        except PostponedError as error:
+            error.wait(partial(self._begin_again, request, self.begin))
         except Exception as error:
             self._log(request, error)
             self._close(request, "an unexpected error, see the log")

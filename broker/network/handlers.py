@@ -74,8 +74,9 @@ class Handlers:
 
         `begin` is called in request order, decodes `request.body`, does what has to be done in order, and answers at
         once or later. With `overlaps` the next requests of the connection may begin before the answer. It answers
-        KafkaErrors itself, but for a PostponedError; CorruptData closes the connection, and so does, with a traceback
-        in the log, whatever else it raises. An API that is not built only has errors to answer, and is not advertised.
+        KafkaErrors itself, but for a PostponedError: before what it returns raises one it has put a copy into
+        `request.body`. CorruptData closes the connection, and so does, with a traceback in the log, whatever else it
+        raises. An API that is not built only has errors to answer, and is not advertised.
         """
         self._check_new(api_key)
         self._begin[api_key] = begin

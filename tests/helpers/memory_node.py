@@ -7,20 +7,25 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from random import Random
+from typing import Any, Final
 
 from kio.schema.create_topics.v7.request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
 from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopic
 from kio.schema.fetch.v18.response import FetchResponse, PartitionData
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kio.schema.list_offsets.v11.response import ListOffsetsPartitionResponse, ListOffsetsResponse
 from kio.schema.metadata.v13.request import MetadataRequest, MetadataRequestTopic
 from kio.schema.metadata.v13.response import MetadataResponse
+from kio.schema.offset_fetch.v9.request import OffsetFetchRequest, OffsetFetchRequestGroup
 from kio.schema.produce.v13.response import ProduceResponse
-from kio.schema.types import BrokerId, TopicName
+from kio.schema.types import BrokerId, GroupId, TopicName, TransactionalId
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
 from other_tasks import end_other_tasks
 from produce_requests import produce_request
+from waiting import ask_until
 
 from penstock.broker.configuration.node_config import load
 from penstock.broker.node.server import Node
@@ -33,6 +38,8 @@ from penstock.storage.tiers.rules.tier_store import OpenTier
 MINUTE = i32Timedelta.parse(timedelta(minutes=1))
 _FINAL_EPOCH = -1
 LATEST = -1
+OF_GROUPS: Final = 0
+OF_TRANSACTIONS: Final = 1
 
 
 class World:
@@ -136,6 +143,23 @@ async def describe(connection: Connection, *names: str, creates: bool = False) -
     )
     assert isinstance(response, MetadataResponse)
     return response
+
+
+async def ready_coordinator(connection: Connection, key: str, key_type: int = OF_GROUPS) -> None:
+    """The coordinator of a group or a transactional id, whose topic is made for it, has read its log."""
+    await connection.call(FindCoordinatorRequest(key_type=i8(key_type), coordinator_keys=(key,)))
+
+    async def ask() -> ErrorCode:
+        response: Any
+        if key_type == OF_TRANSACTIONS:
+            ids = (TransactionalId(key),)
+            response = await connection.call(DescribeTransactionsRequest(transactional_ids=ids))
+            return ErrorCode(int(response.transaction_states[0].error_code))
+        groups = (OffsetFetchRequestGroup(group_id=GroupId(key), topics=()),)
+        response = await connection.call(OffsetFetchRequest(groups=groups, require_stable=False))
+        return ErrorCode(int(response.groups[0].error_code))
+
+    await ask_until(ask, lambda code: code is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"the coordinator of {key}")
 
 
 async def produce(

@@ -9,7 +9,6 @@ from uuid import UUID
 
 import pytest
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
-from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.offset_commit.v10.request import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -22,8 +21,8 @@ from kio.schema.txn_offset_commit.v5.request import (
     TxnOffsetCommitRequestTopic,
 )
 from kio.schema.types import GroupId, ProducerId, TopicName, TransactionalId
-from kio.static.primitive import i8, i16, i32, i64
-from memory_node import MINUTE, World, create_topic, describe, run
+from kio.static.primitive import i16, i32, i64
+from memory_node import MINUTE, World, create_topic, describe, ready_coordinator, run
 
 from penstock.broker.apis import offset_commit
 from penstock.broker.network.large_messages import in_thread
@@ -38,7 +37,7 @@ MANY = 2_000
 
 async def topic_with_coordinator(connection: Connection, name: str = "many") -> UUID:
     await create_topic(connection, name, MANY)
-    await connection.call(FindCoordinatorRequest(key_type=i8(0), coordinator_keys=(GROUP,)))
+    await ready_coordinator(connection, GROUP)
     topic_id = (await describe(connection, name)).topics[0].topic_id
     assert topic_id is not None
     return topic_id

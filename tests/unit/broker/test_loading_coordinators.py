@@ -16,8 +16,13 @@ from kio.schema.offset_commit.v10.request import (
     OffsetCommitRequestTopic,
 )
 from kio.schema.offset_fetch.v10.request import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
-from kio.schema.types import GroupId
-from kio.static.primitive import i8, i32, i64
+from kio.schema.txn_offset_commit.v5.request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from kio.schema.types import GroupId, ProducerId, TopicName, TransactionalId
+from kio.static.primitive import i8, i16, i32, i64
 from memory_node import World, create_topic, describe, run
 
 from penstock.broker.coordination.coordinator_shard import CoordinatorShard
@@ -67,6 +72,25 @@ def commit_much(topic_id: UUID) -> OffsetCommitRequest:
     return commit(topic_id, 2_000)
 
 
+def commit_in_transaction(_topic_id: UUID, count: int = 1) -> TxnOffsetCommitRequest:
+    partitions = tuple(
+        TxnOffsetCommitRequestPartition(partition_index=i32(index), committed_offset=i64(5), committed_metadata=None)
+        for index in range(count)
+    )
+    return TxnOffsetCommitRequest(
+        transactional_id=TransactionalId("t"),
+        group_id=GROUP,
+        producer_id=ProducerId(7),
+        producer_epoch=i16(0),
+        topics=(TxnOffsetCommitRequestTopic(name=TopicName("t"), partitions=partitions),),
+    )
+
+
+def commit_much_in_transaction(topic_id: UUID) -> TxnOffsetCommitRequest:
+    """Its records are encoded by a thread."""
+    return commit_in_transaction(topic_id, 2_000)
+
+
 def fetch(topic_id: UUID, *groups: str) -> OffsetFetchRequest:
     wanted = OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=(i32(0),))
     return OffsetFetchRequest(
@@ -98,7 +122,9 @@ async def ask(
 ) -> Any:
     monkeypatch.setattr(held_requests, "HOLD_S", hold_s)
     gate = Gate(monkeypatch)
-    async with World(offsets_topic_num_partitions="1").running() as (_, connection):
+    properties = {"offsets_topic_num_partitions": "1", "transaction_partition_verification_enable": "false"}
+    async with World(**properties).running() as (_, connection):
+        connection.versions = {**connection.versions, TxnOffsetCommitRequest.__api_key__: (3, 3)}
         await create_topic(connection, "t")
         await connection.call(FindCoordinatorRequest(key_type=i8(0), coordinator_keys=(GROUP,)))
         topic_id = (await describe(connection, "t")).topics[0].topic_id
@@ -118,6 +144,8 @@ async def ask(
     [
         (commit, committed_code, ErrorCode.NONE),
         (commit_much, committed_code, ErrorCode.NONE),
+        (commit_in_transaction, committed_code, ErrorCode.NONE),
+        (commit_much_in_transaction, committed_code, ErrorCode.NONE),
         (fetch, fetched_code, ErrorCode.NONE),
         (heartbeat, code, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
@@ -135,7 +163,14 @@ def test_a_request_is_answered_when_the_coordinator_is_loaded(
 
 
 @pytest.mark.parametrize(
-    ("request_of", "code_of"), [(commit, committed_code), (commit_much, committed_code), (fetch, fetched_code)]
+    ("request_of", "code_of"),
+    [
+        (commit, committed_code),
+        (commit_much, committed_code),
+        (commit_in_transaction, committed_code),
+        (commit_much_in_transaction, committed_code),
+        (fetch, fetched_code),
+    ],
 )
 def test_a_request_is_told_of_it_when_loading_takes_longer(
     monkeypatch: pytest.MonkeyPatch, request_of: Callable[[UUID], Any], code_of: Callable[[Any], int]

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from kio.schema.describe_producers.v0.request import DescribeProducersRequest, TopicRequest
 from kio.schema.fetch.v18.request import FetchPartition, FetchRequest, FetchTopic
-from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.incremental_alter_configs.v1.request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -26,7 +25,7 @@ from kio.schema.txn_offset_commit.v5.request import (
 from kio.schema.types import BrokerId, GroupId, ProducerId, TopicName, TransactionalId
 from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from kio.static.primitive import Records, i8, i16, i32, i64
-from memory_node import LATEST, MINUTE, World, create_topic, describe, run
+from memory_node import LATEST, MINUTE, World, create_topic, describe, ready_coordinator, run
 from waiting import ask_until
 
 from penstock.broker.coordination.key_partitions import partition_of_key
@@ -139,10 +138,6 @@ async def fetch(connection: Connection, topic: str = "a") -> Any:
     return response.responses[0].partitions[0]
 
 
-async def make_offsets_topic(connection: Connection) -> None:
-    await connection.call(FindCoordinatorRequest(key_type=i8(0), coordinator_keys=(GROUP,)))
-
-
 async def commit_offset(
     connection: Connection, offset: int, *, epoch: int = 0, generation: int = -1, member_id: str = "", version: int = 3
 ) -> ErrorCode:
@@ -244,7 +239,7 @@ def test_offset_of_a_transaction_counts_when_that_commits_kip_447() -> None:
         world = World(**UNVERIFIED)
         async with world.running() as (node, connection):
             await create_topic(connection, "a")
-            await make_offsets_topic(connection)
+            await ready_coordinator(connection, GROUP)
             assert await commit_offset(connection, 5) is ErrorCode.NONE
             assert await committed(connection) is ErrorCode.UNSTABLE_OFFSET_COMMIT
             assert await committed(connection, require_stable=False) == -1
@@ -263,7 +258,7 @@ def test_offset_that_waits_for_its_transaction_outlives_the_coordinator() -> Non
         world = World(**UNVERIFIED)
         async with world.running() as (_, connection):
             await create_topic(connection, "a")
-            await make_offsets_topic(connection)
+            await ready_coordinator(connection, GROUP)
             assert await commit_offset(connection, 5) is ErrorCode.NONE
         async with world.running() as (node, connection):
             assert await committed(connection) is ErrorCode.UNSTABLE_OFFSET_COMMIT
@@ -280,7 +275,7 @@ def test_offset_of_a_transaction_is_refused_to_who_is_no_member_or_an_older_epoc
         world = World(**UNVERIFIED)
         async with world.running() as (node, connection):
             await create_topic(connection, "a")
-            await make_offsets_topic(connection)
+            await ready_coordinator(connection, GROUP)
             assert await commit_offset(connection, 5, generation=1, member_id="m") is ErrorCode.ILLEGAL_GENERATION
             assert await commit_offset(connection, 5, epoch=2) is ErrorCode.NONE
             assert await commit_offset(connection, 6, epoch=1) is ErrorCode.INVALID_PRODUCER_EPOCH
@@ -294,7 +289,7 @@ def test_offset_is_committed_with_no_coordinator_of_its_transaction_to_ask() -> 
     async def scenario() -> None:
         async with World().running() as (_, connection):
             await create_topic(connection, "a")
-            await make_offsets_topic(connection)
+            await ready_coordinator(connection, GROUP)
             for version in (0, 3, 5):
                 assert await commit_offset(connection, 5, version=version) is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
@@ -319,7 +314,7 @@ def test_offset_behind_a_transaction_that_ends_is_to_be_sent_again_by_clients_of
     async def scenario() -> None:
         async with World(add_partitions_to_txn_retry_backoff_max_ms="0").running() as (_, connection):
             await create_topic(connection, "a")
-            await make_offsets_topic(connection)
+            await ready_coordinator(connection, GROUP)
             monkeypatch.setattr(TransactionVerifier, "ask", ask)
             assert await commit_offset(connection, 5, version=version) is expected
 
@@ -335,7 +330,7 @@ def test_offset_whose_verification_the_end_of_the_transaction_before_drops_is_to
     async def scenario() -> None:
         async with World(add_partitions_to_txn_retry_backoff_max_ms="0").running() as (node, connection):
             await create_topic(connection, "a")
-            await make_offsets_topic(connection)
+            await ready_coordinator(connection, GROUP)
 
             def ask(_verifier: Any, _writer: Any, _places: Iterable[Place], on_answer: Any) -> None:
                 async def answer() -> None:

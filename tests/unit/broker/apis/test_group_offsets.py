@@ -7,12 +7,11 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.offset_fetch.v9.request import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from kio.schema.offset_fetch.v10 import request as by_id
 from kio.schema.types import GroupId, TopicName
-from kio.static.primitive import i8, i32
-from memory_node import World, create_topic, describe, run
+from kio.static.primitive import i32
+from memory_node import World, create_topic, describe, ready_coordinator, run
 from permission_cases import UNRESTRICTED
 
 from penstock.broker.apis.group_offsets import GroupOffsets
@@ -57,7 +56,7 @@ def test_topics_that_are_unknown_come_last() -> None:
         async with World(offsets_topic_num_partitions="1").running() as (_, connection):
             for name in ("a", "b"):
                 assert await create_topic(connection, name) is ErrorCode.NONE
-            await connection.call(FindCoordinatorRequest(key_type=i8(0), coordinator_keys=("g",)))
+            await ready_coordinator(connection, "g")
             known = [topic.topic_id for topic in (await describe(connection, "b", "a")).topics]
             unknown = [UUID(int=7), UUID(int=8)]
             asked = (unknown[0], known[0], unknown[1], known[1])

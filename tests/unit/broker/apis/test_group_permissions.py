@@ -36,7 +36,7 @@ from kio.schema.txn_offset_commit.v5.request import (
 )
 from kio.schema.types import GroupId, ProducerId, TopicName, TransactionalId
 from kio.static.primitive import i8, i16, i32, i32Timedelta, i64
-from memory_node import create_topic, describe, run
+from memory_node import create_topic, describe, ready_coordinator, run
 from permission_cases import (
     Administrator,
     Case,
@@ -410,9 +410,8 @@ async def prepare(administrator: Administrator, connection: Connection) -> dict[
     described: Any = await describe(connection, "a", "b")
     ids: dict[str, UUID] = {one.name: one.topic_id for one in described.topics}
     for key_type, key in ((0, "g"), (1, "t")):
-        answer: Any = await connection.call(FindCoordinatorRequest(key_type=i8(key_type), coordinator_keys=(key,)))
-        assert of_coordinators(answer) == [NONE]
-    answer = await connection.call(commit_identified(ids).request)
+        await ready_coordinator(connection, key, key_type)
+    answer: Any = await connection.call(commit_identified(ids).request)
     assert of_partitions(answer) == [NONE, NONE, UNKNOWN_ID]
     return ids
 

@@ -17,13 +17,12 @@ from kio.schema.add_partitions_to_txn.v5.request import (
 from kio.schema.describe_producers.v0.request import DescribeProducersRequest, TopicRequest
 from kio.schema.describe_transactions.v0.request import DescribeTransactionsRequest
 from kio.schema.end_txn.v5.request import EndTxnRequest
-from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.init_producer_id.v5.request import InitProducerIdRequest
 from kio.schema.list_transactions.v2.request import ListTransactionsRequest
 from kio.schema.types import GroupId, ProducerId, TopicName, TransactionalId
 from kio.schema.write_txn_markers.v2.request import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
-from kio.static.primitive import i8, i16, i32, i32Timedelta
-from memory_node import World, create_topic, run
+from kio.static.primitive import i16, i32, i32Timedelta
+from memory_node import World, create_topic, ready_coordinator, run
 from permission_cases import (
     Administrator,
     Case,
@@ -290,7 +289,7 @@ async def prepare(administrator: Administrator, connection: Connection) -> None:
     for name in ("a", "b"):
         assert await create_topic(connection, name) is NONE
     for key_type, key in ((0, "g"), (1, "t")):
-        await connection.call(FindCoordinatorRequest(key_type=i8(key_type), coordinator_keys=(key,)))
+        await ready_coordinator(connection, key, key_type)
 
 
 @pytest.mark.parametrize("make_case", CASES, ids=lambda make_case: make_case.__name__)
@@ -355,7 +354,7 @@ def test_no_client_adds_an_internal_topic_even_without_an_authorizer() -> None:
         properties = {"offsets_topic_num_partitions": "1", "transaction_state_log_num_partitions": "1"}
         async with World(**properties).running() as (_, connection):
             for key_type, key in ((0, "g"), (1, "t")):
-                await connection.call(FindCoordinatorRequest(key_type=i8(key_type), coordinator_keys=(key,)))
+                await ready_coordinator(connection, key, key_type)
             request = add_partitions(OFFSETS_TOPIC)
             connection.versions = {**connection.versions, request.__api_key__: (3, 3)}
             assert of_additions(await connection.call(request)) == [TOPIC]

@@ -177,6 +177,25 @@ class Early:
         self.check(bytes(request.body))
         request.respond(b"answer")
 
+    def reply_later(
+        self,
+        message: FindCoordinatorRequest,
+        _request: Request,
+        reply: Callable[[FindCoordinatorResponse], None],
+    ) -> Awaitable[None]:
+        async def later() -> None:
+            self.reply(message, _request, reply)
+
+        return later()
+
+    def answer_later(self, request: Request) -> Awaitable[None]:
+        request.body = memoryview(bytes(request.body))
+
+        async def later() -> None:
+            self.answer(request)
+
+        return later()
+
     def run(self, handlers: Handlers, *, is_lost: bool = False) -> bytes:
         """Returns what the request was."""
         body = encode_request(ApiKey.FIND_COORDINATOR, 6, 7, None, MESSAGE)[4:]
@@ -187,8 +206,9 @@ class Early:
             buffer = bytearray(body)
             request = Request(self.connection, ApiKey.FIND_COORDINATOR, 6, 7, CONTEXT, memoryview(buffer), BODY_OFFSET)
             dispatcher.begin(request)
-            assert self.connection.answer is None
             buffer[:] = bytes(len(buffer))
+            await dispatcher.stop()
+            assert self.connection.answer is None
             request.is_connected = not is_lost
             (begin_again,) = self.waiting
             begin_again()
@@ -215,34 +235,58 @@ def of_bytes(early: Early) -> Handlers:
     return handlers
 
 
-def test_what_comes_too_early_begins_again(early: Early) -> None:
-    early.run(replying(early))
+def replying_later(early: Early) -> Handlers:
+    handlers = Handlers()
+    handlers.add_replying(ApiKey.FIND_COORDINATOR, early.reply_later, answer_error=error_response)
+    return handlers
+
+
+def of_bytes_later(early: Early) -> Handlers:
+    handlers = Handlers()
+    handlers.add(ApiKey.FIND_COORDINATOR, early.answer_later)
+    return handlers
+
+
+REPLYING = [replying, replying_later]
+OF_BYTES = [of_bytes, of_bytes_later]
+
+
+@pytest.mark.parametrize("make", REPLYING)
+def test_what_comes_too_early_begins_again(early: Early, make: Callable[[Early], Handlers]) -> None:
+    early.run(make(early))
     assert early.connection.codes == [ErrorCode.NONE, ErrorCode.NONE]
 
 
-def test_what_comes_too_early_begins_again_with_its_own_bytes(early: Early) -> None:
+@pytest.mark.parametrize("make", OF_BYTES)
+def test_what_comes_too_early_begins_again_with_its_own_bytes(early: Early, make: Callable[[Early], Handlers]) -> None:
     """The buffer that it lay in has others by then."""
-    body = early.run(of_bytes(early))
+    body = early.run(make(early))
     assert early.begun == [body, body]
     assert early.connection.answer == b"answer"
 
 
-@pytest.mark.parametrize("make", [replying, of_bytes])
+@pytest.mark.parametrize("make", [*REPLYING, *OF_BYTES])
 def test_what_begins_again_for_a_client_that_is_gone_is_let_be(early: Early, make: Callable[[Early], Handlers]) -> None:
     early.run(make(early), is_lost=True)
     assert len(early.begun) == 1
 
 
-def test_a_bug_in_what_begins_again_is_logged_and_answered(early: Early, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("make", REPLYING)
+def test_a_bug_in_what_begins_again_is_logged_and_answered(
+    early: Early, make: Callable[[Early], Handlers], caplog: pytest.LogCaptureFixture
+) -> None:
     early.fails_at_last = True
-    early.run(replying(early))
+    early.run(make(early))
     assert early.connection.codes == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
     assert caplog.text.count("Traceback") == 1
 
 
-def test_a_bug_in_what_begins_again_by_its_bytes_closes_the_connection(early: Early) -> None:
+@pytest.mark.parametrize("make", OF_BYTES)
+def test_a_bug_in_what_begins_again_by_its_bytes_closes_the_connection(
+    early: Early, make: Callable[[Early], Handlers]
+) -> None:
     early.fails_at_last = True
-    early.run(of_bytes(early))
+    early.run(make(early))
     assert "unexpected" in early.connection.closed_because
 
 
