@@ -22,8 +22,8 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32
 
 from ..broker.configuration.node_config import load
+from ..broker.node import garbage
 from ..broker.node.admin import Admin
-from ..broker.node.garbage import freeze, set_thresholds
 from ..broker.node.main import SWITCH_INTERVAL_S, new_event_loop, wall_clock_ms
 from ..broker.node.server import Node
 from ..client.connection import connect
@@ -78,7 +78,7 @@ def _settings_of_a_node() -> Iterator[None]:
     """Those of a process as a whole; what else this one does has them as before."""
     switch_interval_s, thresholds = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    set_thresholds()
+    garbage.begin()
     try:
         yield
     finally:
@@ -124,5 +124,5 @@ async def create_topic(node: Node, name: str, partitions: int) -> UUID:
     (created,) = response.topics
     assert created.topic_id is not None, f"the topic was not created: {created}"
     await node.parts.partitions.settled()
-    freeze()
+    garbage.freeze()
     return created.topic_id

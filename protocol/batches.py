@@ -27,8 +27,7 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final, NamedTuple, TypeAlias
 
-from crc32c import crc32c
-
+from .checksum import crc32c
 from .errors import CorruptData
 
 Buffer: TypeAlias = bytes | bytearray | memoryview

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from .batches import (
     CONTROL_FLAG,
     CURRENT_MAGIC,
@@ -26,6 +24,7 @@ from .batches import (
     BatchHeader,
     Buffer,
 )
+from .checksum import crc32c
 from .compression import Compression, compress, decompress
 from .errors import CorruptData
 from .ids import NO_LEADER_EPOCH

@@ -24,8 +24,7 @@ from ...protocol.acls import AclOperation
 from ...protocol.apis import ApiKey
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.messages import NO_HEADER_TAGS, NO_THROTTLE, decode_request, encode_response, kio_error
-from ...quorum.decisions.acls import filter_of
-from ...quorum.decisions.client_requests import CREATE_ACLS, DELETE_ACLS
+from ...quorum.decisions.acls import CREATE_ACLS, DELETE_ACLS, filter_of
 from ...quorum.decisions.controller_request import ControllerRequest
 from ...quorum.metadata.acls import Acl, Pattern
 from ..cluster.controller_channel import ControllerChannel

@@ -27,7 +27,7 @@ from ...protocol.acls import AclOperation
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ConfigError, ErrorCode, KafkaError, error_info
 from ...protocol.messages import NO_THROTTLE
-from ...quorum.decisions.client_requests import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+from ...quorum.decisions.configs import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from ...quorum.metadata.image import ConfigResource, ConfigResourceType
 from ..cluster.controller_channel import ControllerChannel
 from ..cluster.metadata_cache import MetadataCache

@@ -17,7 +17,7 @@ from ...protocol.acls import AclOperation
 from ...protocol.apis import ApiKey
 from ...protocol.errors import KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ...quorum.decisions.client_requests import ALTER_PARTITION_REASSIGNMENTS
+from ...quorum.decisions.reassignments import ALTER_PARTITION_REASSIGNMENTS
 from ..cluster.controller_channel import ControllerChannel
 from ..network.handlers import Handlers
 from ..network.request import RequestContext

@@ -22,7 +22,7 @@ from ...protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ...quorum.decisions.client_requests import ALTER_CLIENT_QUOTAS
+from ...quorum.decisions.client_quotas import ALTER_CLIENT_QUOTAS
 from ...quorum.metadata.image import MetadataImage
 from ...quorum.metadata.quota_precedence import CLIENT_ID, IP, USER
 from ...quorum.metadata.security_image import QuotaEntity, Quotas

@@ -28,8 +28,15 @@ from ...protocol.acls import AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ...quorum.decisions.client_requests import CREATE_TOKEN, EXPIRE_TOKEN, RENEW_TOKEN
-from ...quorum.decisions.delegation_tokens import NO_TIME, not_created, owner_of, timestamp
+from ...quorum.decisions.delegation_tokens import (
+    CREATE_TOKEN,
+    EXPIRE_TOKEN,
+    NO_TIME,
+    RENEW_TOKEN,
+    not_created,
+    owner_of,
+    timestamp,
+)
 from ...quorum.metadata.security_image import DelegationToken
 from ...quorum.permissions.token_settings import DelegationTokenConfig
 from ...quorum.permissions.tokens import hmac_of, is_owner_or_renewer

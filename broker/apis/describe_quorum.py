@@ -8,7 +8,7 @@ A client must be allowed to describe the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -27,12 +27,12 @@ from kio.static.primitive import i32, i64, u16
 from ...protocol.acls import AclOperation
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError, error_info
-from ...protocol.ids import NO_NODE, NodeId
+from ...protocol.ids import NO_NODE
 from ...protocol.messages import kio_error
 from ...protocol.no_quorum import no_quorum
 from ...quorum.metadata.metadata_log import METADATA_TOPIC
-from ...quorum.metadata.voters import Voter
 from ...quorum.raft.consensus import QuorumStatus, VoterStatus
+from ..cluster.rules.quorum_view import QuorumView
 from ..network.handlers import Handlers
 from ..network.request import RequestContext
 
@@ -55,106 +55,86 @@ def register(handlers: Handlers, describe: DescribeQuorum) -> None:
     handlers.add_message(ApiKey.DESCRIBE_QUORUM, handle, answer_error=error_response)
 
 
-class QuorumDescriber:
-    """Describes the quorum if this voter is the leader, and without a quorum what this voter knows; `status` is its."""
-
-    def __init__(
-        self,
-        *,
-        node_id: NodeId,
-        status: Callable[[], QuorumStatus],
-        observers: Callable[[], tuple[VoterStatus, ...]],
-        voters: Mapping[NodeId, Voter],
-        listener_name: str,
-        wall_clock_ms: Callable[[], int],
-    ) -> None:
-        self._node_id = node_id
-        self._status = status
-        self._observers = observers
-        self._voters = voters
-        self._listener_name = listener_name
-        self._wall_clock_ms = wall_clock_ms
-
-    def no_quorum(self) -> str | None:
-        """The sentence, when this voter reaches no majority."""
-        return no_quorum(tuple(self._voters), self._status().unreached_ids)
-
-    def describe(self, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-        status = self._status()
-        topics = tuple(
-            TopicData(
-                topic_name=topic.topic_name,
-                partitions=tuple(
-                    self._partition(topic.topic_name, int(partition.partition_index), status)
-                    for partition in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        )
-        is_known = any(
-            partition.error_code != kio_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-            for topic in topics
-            for partition in topic.partitions
-        )
-        return DescribeQuorumResponse(
-            error_code=kio_error(ErrorCode.NONE),
-            error_message="",
-            topics=topics,
-            # As in Kafka, only if the response describes the metadata log.
-            nodes=()
-            if not is_known
-            else tuple(
-                Node(
-                    node_id=BrokerId(voter.id),
-                    # A single voter has no endpoint: no peer connects to it.
-                    listeners=(Listener(name=self._listener_name, host=voter.host, port=u16(voter.port)),)
-                    if voter.host
-                    else (),
-                )
-                for voter in self._voters.values()
+def describe(view: QuorumView, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    """All of it if this voter leads; without a quorum what this voter knows."""
+    status = view.status()
+    topics = tuple(
+        TopicData(
+            topic_name=topic.topic_name,
+            partitions=tuple(
+                _partition(view, topic.topic_name, int(partition.partition_index), status)
+                for partition in topic.partitions
             ),
         )
-
-    def _partition(self, topic: str, index: int, status: QuorumStatus) -> PartitionData:
-        if topic != METADATA_TOPIC or index != 0:
-            return _unknown(index)
-        problem = no_quorum(tuple(self._voters), status.unreached_ids)
-        if problem is not None or status.leader_id is None:
-            return replace(
-                _not_leader(status),
-                error_message=problem or error_info(ErrorCode.NOT_LEADER_OR_FOLLOWER).sentence,
-                leader_id=BrokerId(NO_NODE),
-                high_watermark=i64(status.high_watermark),
-                current_voters=self._states(status.voters),
+        for topic in request.topics
+    )
+    is_known = any(
+        partition.error_code != kio_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        for topic in topics
+        for partition in topic.partitions
+    )
+    return DescribeQuorumResponse(
+        error_code=kio_error(ErrorCode.NONE),
+        error_message="",
+        topics=topics,
+        # As in Kafka, only if the response describes the metadata log.
+        nodes=()
+        if not is_known
+        else tuple(
+            Node(
+                node_id=BrokerId(voter.id),
+                # A single voter has no endpoint: no peer connects to it.
+                listeners=(Listener(name=view.listener_name, host=voter.host, port=u16(voter.port)),)
+                if voter.host
+                else (),
             )
-        if status.leader_id != self._node_id:
-            return _not_leader(status)
-        return PartitionData(
-            partition_index=i32(0),
-            error_code=kio_error(ErrorCode.NONE),
-            error_message=None,
-            leader_id=BrokerId(self._node_id),
-            leader_epoch=i32(status.epoch),
+            for voter in view.voters.values()
+        ),
+    )
+
+
+def _partition(view: QuorumView, topic: str, index: int, status: QuorumStatus) -> PartitionData:
+    if topic != METADATA_TOPIC or index != 0:
+        return _unknown(index)
+    problem = no_quorum(tuple(view.voters), status.unreached_ids)
+    if problem is not None or status.leader_id is None:
+        return replace(
+            _not_leader(status),
+            error_message=problem or error_info(ErrorCode.NOT_LEADER_OR_FOLLOWER).sentence,
+            leader_id=BrokerId(NO_NODE),
             high_watermark=i64(status.high_watermark),
-            current_voters=self._states(status.voters),
-            observers=self._states(self._observers()),
+            current_voters=_states(view, status.voters),
         )
+    if status.leader_id != view.node_id:
+        return _not_leader(status)
+    return PartitionData(
+        partition_index=i32(0),
+        error_code=kio_error(ErrorCode.NONE),
+        error_message=None,
+        leader_id=BrokerId(view.node_id),
+        leader_epoch=i32(status.epoch),
+        high_watermark=i64(status.high_watermark),
+        current_voters=_states(view, status.voters),
+        observers=_states(view, view.observers()),
+    )
 
-    def _states(self, replicas: Sequence[VoterStatus]) -> tuple[ReplicaState, ...]:
-        return tuple(map(self._state, replicas))
 
-    def _state(self, replica: VoterStatus) -> ReplicaState:
-        fetched_ms, caught_up_ms = replica.last_fetch_timestamp_ms, replica.last_caught_up_timestamp_ms
-        if replica.replica_id == self._node_id:
-            # As in Kafka: the leader itself is caught up now.
-            fetched_ms = caught_up_ms = self._wall_clock_ms()
-        return ReplicaState(
-            replica_id=BrokerId(replica.replica_id),
-            replica_directory_id=replica.directory_id,
-            log_end_offset=i64(replica.log_end_offset),
-            last_fetch_timestamp=i64(fetched_ms),
-            last_caught_up_timestamp=i64(caught_up_ms),
-        )
+def _states(view: QuorumView, replicas: Sequence[VoterStatus]) -> tuple[ReplicaState, ...]:
+    return tuple(_state(view, replica) for replica in replicas)
+
+
+def _state(view: QuorumView, replica: VoterStatus) -> ReplicaState:
+    fetched_ms, caught_up_ms = replica.last_fetch_timestamp_ms, replica.last_caught_up_timestamp_ms
+    if replica.replica_id == view.node_id:
+        # As in Kafka: the leader itself is caught up now.
+        fetched_ms = caught_up_ms = view.wall_clock_ms()
+    return ReplicaState(
+        replica_id=BrokerId(replica.replica_id),
+        replica_directory_id=replica.directory_id,
+        log_end_offset=i64(replica.log_end_offset),
+        last_fetch_timestamp=i64(fetched_ms),
+        last_caught_up_timestamp=i64(caught_up_ms),
+    )
 
 
 def _unknown(index: int) -> PartitionData:

@@ -15,7 +15,7 @@ from ...protocol.acls import AclOperation
 from ...protocol.apis import ApiKey
 from ...protocol.errors import KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ...quorum.decisions.client_requests import ELECT_LEADERS
+from ...quorum.decisions.elections import ELECT_LEADERS
 from ..cluster.controller_channel import ControllerChannel
 from ..network.handlers import Handlers
 from ..network.request import RequestContext

@@ -25,7 +25,7 @@ from ...protocol.acls import CLUSTER_NAME, AclOperation, ResourceType
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ...quorum.decisions.client_requests import ALTER_USER_SCRAM_CREDENTIALS
+from ...quorum.decisions.scram_credentials import ALTER_USER_SCRAM_CREDENTIALS
 from ...quorum.metadata.image import MetadataImage
 from ..cluster.controller_channel import ControllerChannel
 from ..cluster.metadata_cache import MetadataCache

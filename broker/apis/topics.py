@@ -26,7 +26,8 @@ from kio.static.primitive import i16, i32
 from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ...quorum.decisions.client_requests import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
+from ...quorum.decisions.partitions import CREATE_PARTITIONS
+from ...quorum.decisions.topics import CREATE_TOPICS, DELETE_TOPICS
 from ..cluster.controller_channel import ControllerChannel
 from ..cluster.metadata_cache import MetadataCache
 from ..network.handlers import Handlers

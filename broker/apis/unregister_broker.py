@@ -1,4 +1,4 @@
-"""UnregisterBroker 0: forwarded to the controller (KIP-631), which has the rules (`quorum/decisions/brokers.py`).
+"""UnregisterBroker 0: forwarded to the controller (KIP-631), which has the rules.
 
 A client must be allowed to alter the cluster.
 """
@@ -14,7 +14,7 @@ from ...protocol.acls import AclOperation
 from ...protocol.apis import ApiKey
 from ...protocol.errors import KafkaError
 from ...protocol.messages import NO_THROTTLE, kio_error
-from ...quorum.decisions.client_requests import UNREGISTER_BROKER
+from ...quorum.decisions.broker_removal import UNREGISTER_BROKER
 from ..cluster.controller_channel import ControllerChannel
 from ..network.handlers import Handlers
 from ..network.request import RequestContext

@@ -11,8 +11,7 @@ from collections.abc import Awaitable
 from ...protocol.acls import AclOperation
 from ...protocol.apis import ApiKey
 from ...protocol.errors import KafkaError
-from ...quorum.decisions.client_requests import UPDATE_FEATURES
-from ...quorum.decisions.features import UpdateRequest, UpdateResponse, answer
+from ...quorum.decisions.features import UPDATE_FEATURES, UpdateRequest, UpdateResponse, answer
 from ..cluster.controller_channel import ControllerChannel
 from ..network.handlers import Handlers
 from ..network.request import RequestContext

@@ -15,7 +15,7 @@ from kio.static.primitive import i64
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import BrokerEpoch, NodeId
-from ...quorum.decisions.node_requests import ALLOCATE_PRODUCER_IDS
+from ...quorum.decisions.producer_ids import ALLOCATE_PRODUCER_IDS
 from .controller_channel import ControllerChannel
 
 logger = logging.getLogger(__name__)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
-from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
-from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
-
 from ...protocol.ids import NodeId
 from ..network.request import RequestContext
 from .controller_channel import NodeControllerChannel
 from .voter_access import VoterAccess
 
 if TYPE_CHECKING:
+    from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
+    from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+
     from ..metrics.metrics import Metrics
 
 QUORUM_ANSWER_TIMEOUT_MS: Final = 1_000

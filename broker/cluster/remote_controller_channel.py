@@ -24,7 +24,7 @@ from ...protocol.no_quorum import NO_QUORUM
 from ...protocol.own_apis import encode_requester_tags, read_outcome
 from ...quorum.controller.controller import Controller
 from ...quorum.decisions.controller_request import ControllerRequest
-from ...quorum.decisions.node_requests import BROKER_HEARTBEAT
+from ...quorum.decisions.heartbeats import BROKER_HEARTBEAT
 from ...quorum.links.rules.peer_proof import PeerRefused
 from ...quorum.metadata.voters import Voter
 from ...quorum.permissions.requester import PermissionsChangedError, Requester, encode_requester

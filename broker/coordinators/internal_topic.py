@@ -13,7 +13,7 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32, i32Timedelta
 
 from ...protocol.errors import ErrorCode, KafkaError
-from ...quorum.decisions.client_requests import CREATE_TOPICS
+from ...quorum.decisions.topics import CREATE_TOPICS
 from ...quorum.metadata.image import MetadataImage
 from ..cluster.controller_channel import ControllerChannel
 

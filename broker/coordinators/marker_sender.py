@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import Request, Response
@@ -49,8 +50,7 @@ class MarkerReports(Protocol):
         """A partition knows a later coordinator epoch. It is the last report of the order."""
 
 
-@dataclass(slots=True)
-class _OpenOrder:
+class _OpenOrder(Struct):
     reports: MarkerReports
     unmarked: set[TransactionPartition]
 

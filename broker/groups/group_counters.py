@@ -5,11 +5,10 @@ One for all partitions of the node: what a partition has counted stays when its 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(slots=True)
-class GroupCounters:
+class GroupCounters(Struct):
     offset_commits: int = 0
     offset_expirations: int = 0
     offset_deletions: int = 0

@@ -10,6 +10,8 @@ from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from msgspec import Struct
+
 from ..timing.loop_timer_wheel import LoopTimerWheel
 from .peer_log import PeerLog
 from .request import Authorizer, Request, RequestContext
@@ -70,8 +72,7 @@ def _no_quota(_context: RequestContext) -> ClientQuota | None:
     return None
 
 
-@dataclass(slots=True)
-class NetworkCounters:
+class NetworkCounters(Struct):
     """Plain integers since start; `Listeners.statistics` reads them."""
 
     connections_opened: int = 0

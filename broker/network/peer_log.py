@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 PEERS_MAX = 256
 """Told apart within one second. What further ones cause is counted together: many peers must not flood either."""
@@ -57,8 +58,7 @@ class PeerLog:
             self._pause(peer_host, min(2 * suppressed.pause_s, PAUSE_S_MAX))
 
 
-@dataclass(slots=True)
-class _Suppressed:
+class _Suppressed(Struct):
     """What one peer did in the pause behind its line."""
 
     pause_s: float

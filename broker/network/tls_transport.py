@@ -23,8 +23,9 @@ import logging
 import ssl
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Final, cast
+
+from msgspec import Struct, field
 
 from ...protocol.errors import CorruptData
 from ..configuration.principal_mapping import PrincipalMapping
@@ -50,8 +51,7 @@ _LOGGED_NAME_MAX: Final = 200
 """Characters of the name of a certificate, which can have as many as a handshake."""
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class TlsHost:
+class TlsHost(Struct, kw_only=True, eq=False):
     """What the connections of one listener share. `context` is asked anew for each of them."""
 
     host: ConnectionHost

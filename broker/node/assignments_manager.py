@@ -29,7 +29,7 @@ from kio.static.primitive import i32, i64
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import BrokerEpoch, NodeId
-from ...quorum.decisions.node_requests import ASSIGN_REPLICAS_TO_DIRS
+from ...quorum.decisions.directories import ASSIGN_REPLICAS_TO_DIRS
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 from ...quorum.metadata.records import DIRECTORY_LOST, DIRECTORY_UNASSIGNED

@@ -28,8 +28,23 @@ from ...protocol.ids import NodeId
 from ...protocol.messages import NO_HEADER_TAGS, NO_THROTTLE, kio_error
 from ...protocol.own_apis import ControllerOutcome, encode_outcome_tags
 from ...quorum.controller.controller import Controller
-from ...quorum.decisions import client_requests, node_requests
+from ...quorum.decisions.broker_removal import UNREGISTER_BROKER
+from ...quorum.decisions.brokers import BROKER_REGISTRATION
+from ...quorum.decisions.client_quotas import ALTER_CLIENT_QUOTAS
+from ...quorum.decisions.configs import ALTER_CONFIGS
 from ...quorum.decisions.controller_request import ControllerRequest
+from ...quorum.decisions.controllers import CONTROLLER_REGISTRATION
+from ...quorum.decisions.delegation_tokens import CREATE_TOKEN, EXPIRE_TOKEN, RENEW_TOKEN
+from ...quorum.decisions.directories import ASSIGN_REPLICAS_TO_DIRS
+from ...quorum.decisions.elections import ELECT_LEADERS
+from ...quorum.decisions.features import UPDATE_FEATURES
+from ...quorum.decisions.heartbeats import BROKER_HEARTBEAT
+from ...quorum.decisions.isr_changes import ALTER_PARTITION
+from ...quorum.decisions.partitions import CREATE_PARTITIONS
+from ...quorum.decisions.producer_ids import ALLOCATE_PRODUCER_IDS
+from ...quorum.decisions.reassignments import ALTER_PARTITION_REASSIGNMENTS
+from ...quorum.decisions.scram_credentials import ALTER_USER_SCRAM_CREDENTIALS
+from ...quorum.decisions.topics import CREATE_TOPICS, DELETE_TOPICS
 from ..apis import (
     alter_reassignments,
     client_quotas,
@@ -109,33 +124,33 @@ def register(
 
     local = LocalControllerChannel(controller)
     delete_topics = partial(topic_permissions.delete_topics, image=lambda: controller.image)
-    add(client_requests.CREATE_TOPICS, topics.create_topics_error, topic_permissions.create_topics)
-    add(client_requests.DELETE_TOPICS, topics.delete_topics_error, delete_topics)
-    add(client_requests.CREATE_PARTITIONS, topics.create_partitions_error, topic_permissions.create_partitions)
-    add(client_requests.ELECT_LEADERS, elect_leaders.error_response, _altering(ApiKey.ELECT_LEADERS))
+    add(CREATE_TOPICS, topics.create_topics_error, topic_permissions.create_topics)
+    add(DELETE_TOPICS, topics.delete_topics_error, delete_topics)
+    add(CREATE_PARTITIONS, topics.create_partitions_error, topic_permissions.create_partitions)
+    add(ELECT_LEADERS, elect_leaders.error_response, _altering(ApiKey.ELECT_LEADERS))
     add(
-        client_requests.ALTER_PARTITION_REASSIGNMENTS,
+        ALTER_PARTITION_REASSIGNMENTS,
         alter_reassignments.error_response,
         _altering(ApiKey.ALTER_PARTITION_REASSIGNMENTS),
     )
-    add(client_requests.ALTER_CONFIGS, config_results.legacy_error, config_permissions.alter_legacy)
-    add(client_requests.ALTER_CLIENT_QUOTAS, client_quotas.alter_error, client_quotas.alter)
+    add(ALTER_CONFIGS, config_results.legacy_error, config_permissions.alter_legacy)
+    add(ALTER_CLIENT_QUOTAS, client_quotas.alter_error, client_quotas.alter)
     add(
-        client_requests.ALTER_USER_SCRAM_CREDENTIALS,
+        ALTER_USER_SCRAM_CREDENTIALS,
         scram_credentials.alter_error,
         _altering(ApiKey.ALTER_USER_SCRAM_CREDENTIALS),
     )
-    add(client_requests.UPDATE_FEATURES, update_features.error_response, _altering(ApiKey.UPDATE_FEATURES))
-    add(client_requests.UNREGISTER_BROKER, unregister_broker.error_response, _altering(ApiKey.UNREGISTER_BROKER))
-    add(client_requests.CREATE_TOKEN, delegation_tokens.create_error, delegation_tokens.create_permitted)
-    add(client_requests.RENEW_TOKEN, delegation_tokens.renew_error, delegation_tokens.of_client)
-    add(client_requests.EXPIRE_TOKEN, delegation_tokens.expire_error, delegation_tokens.of_client)
-    add(node_requests.BROKER_REGISTRATION, _registration_error)
-    add(node_requests.BROKER_HEARTBEAT, _heartbeat_error)
-    add(node_requests.ALLOCATE_PRODUCER_IDS, _producer_ids_error)
-    add(node_requests.ALTER_PARTITION, _alter_partition_error)
-    add(node_requests.ASSIGN_REPLICAS_TO_DIRS, _assignment_error)
-    add(node_requests.CONTROLLER_REGISTRATION, _controller_registration_error)
+    add(UPDATE_FEATURES, update_features.error_response, _altering(ApiKey.UPDATE_FEATURES))
+    add(UNREGISTER_BROKER, unregister_broker.error_response, _altering(ApiKey.UNREGISTER_BROKER))
+    add(CREATE_TOKEN, delegation_tokens.create_error, delegation_tokens.create_permitted)
+    add(RENEW_TOKEN, delegation_tokens.renew_error, delegation_tokens.of_client)
+    add(EXPIRE_TOKEN, delegation_tokens.expire_error, delegation_tokens.of_client)
+    add(BROKER_REGISTRATION, _registration_error)
+    add(BROKER_HEARTBEAT, _heartbeat_error)
+    add(ALLOCATE_PRODUCER_IDS, _producer_ids_error)
+    add(ALTER_PARTITION, _alter_partition_error)
+    add(ASSIGN_REPLICAS_TO_DIRS, _assignment_error)
+    add(CONTROLLER_REGISTRATION, _controller_registration_error)
 
 
 def _registration_error(_request: BrokerRegistrationRequest, error: KafkaError) -> BrokerRegistrationResponse:

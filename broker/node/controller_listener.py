@@ -24,9 +24,9 @@ from ..apis import (
     scram_credentials,
     unimplemented,
 )
-from ..apis.describe_quorum import QuorumDescriber
 from ..cluster.controller_channel import LocalControllerChannel
 from ..cluster.metadata_cache import MetadataCache
+from ..cluster.rules.quorum_view import QuorumView
 from ..cluster.tls_contexts import TlsContexts
 from ..configuration.loggers import PROCESS_LOGGERS
 from ..configuration.node_config import NodeConfig
@@ -62,7 +62,7 @@ class ControllerListener:
         metadata: MetadataCache,
         configs: ConfigResolver,
         snapshots: Snapshots,
-        describer: QuorumDescriber,
+        view: QuorumView,
         *,
         hello: Callable[[], PeerHello],
         tls: TlsContexts,
@@ -114,7 +114,7 @@ class ControllerListener:
         acls.register(handlers, metadata, local, has_authorizer=config.authorizer is not None, header_tags=tags)
         partition_reassignments.register(handlers, metadata)
         describe_cluster.register_for_controllers(handlers, metadata, lambda: consensus.leader_id)
-        describe_quorum.register(handlers, lambda request, _context: describer.describe(request))
+        describe_quorum.register(handlers, lambda request, _context: describe_quorum.describe(view, request))
         operator = quorum_operations.QuorumOperator(consensus, controller, snapshots, config.authorizer)
         quorum_operations.register(handlers, operator)
         unimplemented.register(handlers, is_controller=True)

@@ -16,7 +16,7 @@ from kio.static.primitive import i32
 
 from ...protocol.errors import KafkaError
 from ...protocol.ids import NodeId
-from ...quorum.decisions.node_requests import CONTROLLER_REGISTRATION
+from ...quorum.decisions.controllers import CONTROLLER_REGISTRATION
 from ..cluster.controller_channel import ControllerChannel
 from ..configuration.listener_config import ListenerConfig
 from .registration_fields import registered_features, registered_listeners

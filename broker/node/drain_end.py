@@ -8,7 +8,7 @@ from typing import Final
 
 from ...protocol.errors import KafkaError
 from ...protocol.ids import NodeId
-from ...quorum.decisions.client_requests import INCREMENTAL_ALTER_CONFIGS
+from ...quorum.decisions.configs import INCREMENTAL_ALTER_CONFIGS
 from ...quorum.planning.maintenance import drain_request, has_caught_up
 from ..cluster.controller_channel import ControllerChannel
 from ..cluster.metadata_cache import MetadataCache

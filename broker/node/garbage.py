@@ -17,8 +17,10 @@ LARGE_CHANGE = 10_000
 """Partitions that change at once."""
 
 
-def set_thresholds() -> None:
+def begin() -> None:
+    """With the first of the node's tasks."""
     gc.set_threshold(*THRESHOLDS)
+    gc.enable()
 
 
 def freeze() -> None:

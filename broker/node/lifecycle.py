@@ -29,7 +29,8 @@ from kio.static.primitive import i64
 
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NO_BROKER_EPOCH, BrokerEpoch, NodeId
-from ...quorum.decisions.node_requests import BROKER_HEARTBEAT, BROKER_REGISTRATION
+from ...quorum.decisions.brokers import BROKER_REGISTRATION
+from ...quorum.decisions.heartbeats import BROKER_HEARTBEAT
 from ...quorum.metadata.delta import MetadataDelta
 from ...quorum.metadata.image import MetadataImage
 from ..cluster.controller_channel import ControllerChannel

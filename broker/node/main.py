@@ -57,7 +57,7 @@ def run(
     log_to_standard_error(config.log_level)
     raise_open_files_limit()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    garbage.set_thresholds()
+    garbage.begin()
     loop = new_event_loop()
     asyncio.set_event_loop(loop)
     try:

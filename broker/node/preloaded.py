@@ -10,6 +10,8 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Final
 
+from .unused_modules import leave_out
+
 _HANDLERS: Final = "penstock.broker.node.handlers"
 # What a node loads while it starts, and not before: nodes that do without it would only be larger.
 _LATER: Final = (
@@ -35,6 +37,7 @@ _LATER: Final = (
 
 def load() -> None:
     """What nodes of a cluster need until they serve, and no thread."""
+    leave_out()
     for module in _LATER:
         with suppress(ImportError):
             # Without uvloop a node takes asyncio's own loop.

@@ -1,8 +1,8 @@
 """`penstock start`: one node, or a node per core, in the foreground, until it is told to stop."""
 
+import gc
 import os
 import socket
-import sys
 from collections.abc import Mapping
 from typing import TextIO
 
@@ -16,6 +16,7 @@ from ..configuration.core_variables import properties_of_core
 from ..configuration.node_config import NodeConfig
 from ..configuration.penstock_keys import CLUSTER_SCRAM_CREDENTIALS
 from ..configuration.properties import load_properties, merge_properties, shown_secrets
+from .unused_modules import leave_out
 
 
 @click.command()
@@ -80,13 +81,13 @@ def start(
             "a variable of a configuration provider.",
             err=True,
         )
-    # Where hypothesis is installed, which is where this is developed, kio imports it for the sake of its own users'
-    # tests: a third of a second and 15 MiB that a node has no use for.
-    sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]
+    leave_out()
     if per_core:
         from .core_nodes import run_all
 
         context.exit(run_all(configs))
+    # Until the node runs: there is no garbage in code that is loaded.
+    gc.disable()
     from .main import run
 
     context.exit(run(configs[0]))

@@ -9,7 +9,7 @@ from kio.schema.create_topics.v7.request import CreateTopicsRequest
 from kio.static.primitive import i32Timedelta
 from msgspec import Struct
 
-from ...quorum.decisions.client_requests import CREATE_TOPICS
+from ...quorum.decisions.topics import CREATE_TOPICS
 from ...storage.tiers.object_tier import open_tier as open_object_tier
 from ...storage.tiers.rules.tier_store import OpenTier
 from ..cluster.controller_channel import ControllerChannel

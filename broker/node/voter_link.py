@@ -9,9 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
-from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
-
 from ...protocol.errors import ConfigError, KafkaError
 from ...protocol.ids import NodeId
 from ...protocol.structs import replace
@@ -19,8 +16,8 @@ from ...quorum.controller.controller import Controller
 from ...quorum.controller.periodic_decisions import PeriodicDecisions
 from ...quorum.decisions.bootstrap import bootstrap_records
 from ...quorum.decisions.context import ControllerConfig, Decision
-from ...quorum.decisions.delegation_tokens import remove_expired_tokens
 from ...quorum.decisions.periodic_elections import balance_leaders, elect_where_unclean
+from ...quorum.decisions.token_expiry import remove_expired_tokens
 from ...quorum.fencing.broker_outages import BrokerOutages
 from ...quorum.fencing.fast_fencing import FastFencing
 from ...quorum.links.rules.peer_proof import PeerHello
@@ -31,11 +28,11 @@ from ...quorum.raft.operations import Operation, Outcome
 from ...quorum.voter.snapshots import Snapshots
 from ...quorum.voter.voter import RaftVoter
 from ...storage.disk.files import Files
-from ..apis.describe_quorum import QuorumDescriber
 from ..apis.quorum_operations import QuorumOperator
 from ..cluster.controller_channel import LocalControllerChannel, NodeControllerChannel
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.quorum_link import QUORUM_ANSWER_TIMEOUT_MS
+from ..cluster.rules.quorum_view import QuorumView
 from ..cluster.rules.voter_choice import SilentVoters
 from ..cluster.tls_contexts import TlsContexts
 from ..cluster.voter_access import VoterAccess
@@ -49,6 +46,9 @@ from ..security.rules.sasl_mechanisms import SaslMechanisms
 from ..timing.runtime import Runtime
 
 if TYPE_CHECKING:
+    from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
+    from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+
     from ...quorum.controller.broker_probes import BrokerProbes
     from ...quorum.links.stream_links import StreamLinks
     from ..cluster.peers import PeerConnector
@@ -106,7 +106,7 @@ class VoterLink:
         # Of its own: heartbeats wait in theirs while there is no controller.
         self._quorum_questions: RemoteControllerChannel | None = None
         self._silent = SilentVoters(config.quorum_times.request_timeout_ms)
-        self._describer: QuorumDescriber | None = None
+        self._view: QuorumView | None = None
         self._listener: ControllerListener | None = None
         self._duties: list[asyncio.Task[None]] = []
         self._probes: BrokerProbes | None = None
@@ -181,7 +181,7 @@ class VoterLink:
             outages = BrokerOutages(is_active=lambda: controller.is_active, now_ms=self._runtime.monotonic_ms)
             self._publishers.add(outages)
         probes = self._probes = self._watch_brokers(controller)
-        self._describer = QuorumDescriber(
+        self._view = QuorumView(
             node_id=config.node_id,
             status=voter.status,
             observers=lambda: controller.observers(config.voters),
@@ -201,7 +201,7 @@ class VoterLink:
                 self._metadata,
                 self._configs,
                 Snapshots(self._files, self._folder),
-                self._describer,
+                self._view,
                 hello=self._hello,
                 tls=self._tls,
                 sasl=self._sasl,
@@ -320,9 +320,11 @@ class VoterLink:
         )
 
     async def describe_quorum(self, request: DescribeQuorumRequest, _context: RequestContext) -> DescribeQuorumResponse:
-        assert self._describer is not None, "the controller has not been started"
+        from ..apis.describe_quorum import describe
+
+        assert self._view is not None, "the controller has not been started"
         if self._is_alone or self.controller.is_active or self._no_quorum() is not None:
-            return self._describer.describe(request)
+            return describe(self._view, request)
         if self._quorum_questions is None:
             self._quorum_questions = self._remote_channel(QUORUM_ANSWER_TIMEOUT_MS)
         try:
@@ -331,10 +333,10 @@ class VoterLink:
             assert self._voter is not None, "the controller has not been started"
             if self._voter.leader_id is not None and self._no_quorum() is None:
                 raise
-            return self._describer.describe(request)
+            return describe(self._view, request)
 
     def _no_quorum(self) -> str | None:
-        return None if self._describer is None else self._describer.no_quorum()
+        return None if self._view is None else self._view.no_quorum()
 
     async def stop(self) -> None:
         await self._transfer_leadership()

@@ -25,7 +25,6 @@ from ...storage.log.log import Log
 from ...storage.scrubbing.scrubber import ExecutorScrubber
 from ...storage.tiers.rules.tier_store import OpenTier
 from ...storage.workers.worker_process import ProcessCompactor, ProcessScrubber, WorkerProcesses
-from ..apis.describe_quorum import DescribeQuorum
 from ..cluster.controller_channel import ControllerChannel, NodeControllerChannel
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.peer_channel import PeerChannel
@@ -68,6 +67,7 @@ from .lifecycle import BrokerLifecycle
 from .moved_replicas import MovedReplicas
 
 if TYPE_CHECKING:
+    from ..apis.describe_quorum import DescribeQuorum
     from ..cluster.peers import PeerConnector
     from .tier_wiring import TierParts
 

@@ -87,7 +87,7 @@ class AlterPartitionManager:
 
     async def _send(self, proposals: Mapping[Partition, IsrProposal]) -> bool:
         """False when some of it has to be said again."""
-        from ...quorum.decisions.node_requests import ALTER_PARTITION
+        from ...quorum.decisions.isr_changes import ALTER_PARTITION
 
         try:
             response = await self._channel.submit(ALTER_PARTITION, self._request(proposals))

@@ -22,7 +22,7 @@ from ...broker.tiers import remote_log_manager
 from ...broker.transactions.transaction_shard import TransactionShard
 from ...protocol.structs import replace
 from ...quorum.controller.controller import Controller
-from ...quorum.decisions import brokers, node_requests
+from ...quorum.decisions import brokers
 from ...quorum.decisions.controller_request import ControllerRequest
 from ...storage.log import producer_snapshots, recovery, truncation
 from ...storage.log.rules import producer_entry
@@ -166,7 +166,7 @@ MUTANTS: Final = (
     Mutant(
         name="unclean-stop-taken-for-clean",
         bug="",
-        owner=node_requests,
+        owner=brokers,
         attribute="BROKER_REGISTRATION",
         make=_unclean_registration,
     ),

@@ -5,7 +5,7 @@ record; items that are refused do not stop the others.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from kio.schema.create_acls.v3.request import AclCreation, CreateAclsRequest
@@ -16,6 +16,7 @@ from kio.schema.describe_acls.v3.request import DescribeAclsRequest
 from kio.static.primitive import i8
 
 from ...protocol.acls import CLUSTER_NAME, AclOperation, PatternType, PermissionType, ResourceType
+from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE
 from ..metadata.acls import Acl
@@ -24,6 +25,7 @@ from ..metadata.security_records import AccessControlEntryRecord, RemoveAccessCo
 from ..permissions.acl_filter import AclFilter
 from .answers import wire_code
 from .context import ControllerResult, DecisionContext
+from .controller_request import ControllerRequest
 
 if TYPE_CHECKING:
     from random import Random
@@ -156,3 +158,7 @@ def _matching_acl(acl: Acl) -> DeleteAclsMatchingAcl:
         operation=i8(acl.operation),
         permission_type=i8(acl.permission_type),
     )
+
+
+CREATE_ACLS: Final = ControllerRequest(ApiKey.CREATE_ACLS, create_acls)
+DELETE_ACLS: Final = ControllerRequest(ApiKey.DELETE_ACLS, delete_acls)

@@ -1,33 +1,31 @@
-"""Who the brokers are: registration and its end. Kafka: `ClusterControlManager`.
+"""Who the brokers are: their registration. Kafka: `ClusterControlManager`.
 
-BrokerRegistration, versions 0-4 (KIP-631, KIP-858 log directories, KIP-966 previous broker epoch). UnregisterBroker,
-version 0 (KIP-631). What happens to a registered broker afterwards is in `heartbeats.py`.
+BrokerRegistration, versions 0-4 (KIP-631, KIP-858 log directories, KIP-966 previous broker epoch). What happens to a
+registered broker afterwards is in `heartbeats.py`, and in `broker_removal.py`.
 """
 
 from collections.abc import Sequence
+from typing import Final
 from uuid import UUID
 
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
-from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
-from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 from kio.static.primitive import i64
 
+from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import BrokerEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE
-from ..configs.own_keys import BROKER_DRAINED
-from ..metadata.image import BrokerRegistration, ConfigResourceType, MetadataImage
+from ..metadata.image import BrokerRegistration, MetadataImage
 from ..metadata.incarnations import is_later_start
 from ..metadata.records import (
-    ConfigRecord,
     MetadataRecord,
     RegisterBrokerRecord,
     SupportedFeature,
-    UnregisterBrokerRecord,
 )
 from .answers import ZERO_ID, base64_id, wire_code
 from .context import ControllerResult, DecisionContext
+from .controller_request import ControllerRequest, broker_of
 from .partition_changes import broker_changes
 from .placement import is_reserved_directory
 from .registration_fields import endpoints_of, features_of
@@ -97,38 +95,6 @@ def register_broker(
     )
 
 
-def unregister_broker(
-    image: MetadataImage, request: UnregisterBrokerRequest, context: DecisionContext
-) -> ControllerResult[UnregisterBrokerResponse]:
-    """Let a broker be no part of the cluster any more; it leads nothing and is in no ISR from then on.
-
-    A drain ends with it: the next broker of that id is a new one. As in Kafka, it need not be fenced for that. One that
-    runs is not let in again before it has been restarted; it stays a replica of its partitions, and eligible to lead
-    them, until these are reassigned.
-
-    Raises KafkaError(BROKER_ID_NOT_REGISTERED).
-    """
-    broker = image.brokers.get(NodeId(request.broker_id))
-    if broker is None:
-        message = f"Broker ID {request.broker_id} is not currently registered"
-        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, message)
-    moved = broker_changes(image, context.config, lambda partition: broker.id in partition.isr, leaving=broker.id)
-    undrained = [_undrained(broker.id)] if broker.id in image.configs.drained_brokers else []
-    return ControllerResult(
-        records=(*moved, *undrained, UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)),
-        response=UnregisterBrokerResponse(
-            throttle_time=NO_THROTTLE, error_code=wire_code(ErrorCode.NONE), error_message=None
-        ),
-        left_broker=broker.id,
-    )
-
-
-def _undrained(broker_id: NodeId) -> ConfigRecord:
-    return ConfigRecord(
-        resource_type=ConfigResourceType.BROKER, resource_name=str(broker_id), name=BROKER_DRAINED, value=None
-    )
-
-
 def _check_successor(
     existing: BrokerRegistration, incarnation_id: UUID, directories: Sequence[UUID], context: DecisionContext
 ) -> None:
@@ -175,3 +141,6 @@ def _check_features(image: MetadataImage, features: Sequence[SupportedFeature]) 
                 f"broker wants a version between {feature.min_supported_version} and "
                 f"{feature.max_supported_version}, inclusive.",
             )
+
+
+BROKER_REGISTRATION: Final = ControllerRequest(ApiKey.BROKER_REGISTRATION, register_broker, broker_of)

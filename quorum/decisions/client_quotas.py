@@ -14,6 +14,7 @@ from kio.schema.alter_client_quotas.v1.request import EntityData as AlteredPart
 from kio.schema.alter_client_quotas.v1.request import EntryData as Alteration
 from kio.schema.alter_client_quotas.v1.response import AlterClientQuotasResponse, EntityData, EntryData
 
+from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.host_addresses import is_address
 from ...protocol.messages import NO_THROTTLE
@@ -32,6 +33,7 @@ from ..metadata.security_image import QuotaEntity
 from ..metadata.security_records import ClientQuotaEntity, ClientQuotaRecord
 from .answers import Refusal, refusal, wire_code
 from .context import ControllerResult, DecisionContext
+from .controller_request import ControllerRequest
 
 _LONG_MAX: Final = float(2**63 - 1)
 _INT_MAX: Final = float(2**31 - 1)
@@ -157,3 +159,6 @@ def _answer(entity: QuotaEntity, why: Refusal) -> EntryData:
         error_message=why.message,
         entity=tuple([EntityData(entity_type=kind, entity_name=name) for kind, name in entity]),
     )
+
+
+ALTER_CLIENT_QUOTAS: Final = ControllerRequest(ApiKey.ALTER_CLIENT_QUOTAS, alter_client_quotas)

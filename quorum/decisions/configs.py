@@ -8,6 +8,7 @@ before a request comes here. Checks, codes and sentences are those of Apache Kaf
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
+from typing import Final
 
 from kio.schema.alter_configs.v2.request import AlterableConfig as LegacyConfig
 from kio.schema.alter_configs.v2.request import AlterConfigsRequest
@@ -20,6 +21,7 @@ from kio.schema.incremental_alter_configs.v1.response import (
 )
 from kio.static.primitive import i8
 
+from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE
 from ..configs.effective import BrokerConfigs
@@ -35,6 +37,7 @@ from .answers import Refusal, refusal, wire_code
 from .change import replayed
 from .config_rules import default_of, is_list, validate_configs
 from .context import ControllerResult, DecisionContext
+from .controller_request import ControllerRequest
 from .drains import moved_leaderships
 from .partition_changes import MIN_INSYNC_REPLICAS
 
@@ -255,3 +258,7 @@ def _without_elr(image: MetadataImage, resource: ConfigResource) -> list[Metadat
         for index, partition in enumerate(found.partitions)
         if partition.isr and partition.elr
     ]
+
+
+ALTER_CONFIGS: Final = ControllerRequest(ApiKey.ALTER_CONFIGS, alter_configs)
+INCREMENTAL_ALTER_CONFIGS: Final = ControllerRequest(ApiKey.INCREMENTAL_ALTER_CONFIGS, incremental_alter_configs)

@@ -1,7 +1,7 @@
-"""A request that a controller decides."""
+"""A request that a controller decides. Each stands behind its decision: who asks for one loads no other."""
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -26,3 +26,13 @@ class ControllerRequest(Struct, Generic[RequestT, ResponseT], frozen=True):
     def is_for_brokers(self) -> bool:
         """Whether it is only for nodes of this cluster."""
         return self.sender is not None
+
+
+class _OfBroker(Protocol):
+    @property
+    def broker_id(self) -> int: ...
+
+
+def broker_of(request: _OfBroker) -> int:
+    """The sender of what a broker says of itself."""
+    return request.broker_id

@@ -3,9 +3,12 @@
 ControllerRegistration, version 0 (KIP-919): what a voter's process supports, and where clients reach it.
 """
 
+from typing import Final
+
 from kio.schema.controller_registration.v0.request import ControllerRegistrationRequest
 from kio.schema.controller_registration.v0.response import ControllerRegistrationResponse
 
+from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NodeId
 from ...protocol.messages import NO_THROTTLE
@@ -13,6 +16,7 @@ from ..metadata.image import MetadataImage
 from ..metadata.records import RegisterControllerRecord, SupportedFeature
 from .answers import ZERO_ID, wire_code
 from .context import ControllerResult, DecisionContext
+from .controller_request import ControllerRequest
 from .registration_fields import endpoints_of, features_of
 
 
@@ -52,3 +56,8 @@ def _check_features(image: MetadataImage, controller_id: NodeId, features: tuple
         if feature is None or not feature.min_supported_version <= level <= feature.max_supported_version:
             message = f"Controller {controller_id} does not support finalized version {level} of {name}."
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+
+
+CONTROLLER_REGISTRATION: Final = ControllerRequest(
+    ApiKey.CONTROLLER_REGISTRATION, register_controller, lambda request: request.controller_id
+)

@@ -6,7 +6,6 @@ and ExpireDelegationToken 1-2: only the owner and the renewers may change a toke
 """
 
 import hmac
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final, cast
 from uuid import UUID
@@ -19,6 +18,7 @@ from kio.schema.renew_delegation_token.v2.request import RenewDelegationTokenReq
 from kio.schema.renew_delegation_token.v2.response import RenewDelegationTokenResponse
 from kio.static.primitive import TZAware
 
+from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE
 from ..metadata.features import METADATA_VERSION
@@ -29,6 +29,7 @@ from ..permissions.token_settings import DelegationTokenConfig
 from ..permissions.tokens import hmac_of, is_expired
 from .answers import base64_id, wire_code
 from .context import ControllerResult, DecisionContext
+from .controller_request import ControllerRequest
 
 USER_TYPE: Final = "User"
 NO_TIME: Final = -1
@@ -38,8 +39,6 @@ TOKENS_VERSION: Final = 14
 _NEVER_MS: Final = int(datetime(9999, 1, 1, tzinfo=UTC).timestamp() * 1000)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
-EXPIRED_MAX: Final = 1_000
-"""Removed in one decision."""
 
 
 def create_token(
@@ -123,15 +122,6 @@ def expire_token(
     )
 
 
-def remove_expired_tokens(image: MetadataImage, _request: None, context: DecisionContext) -> ControllerResult[bool]:
-    """Remove tokens that have expired; the answer is whether there may be more of them."""
-    expired = list(_expired(image, context.wall_ms))[:EXPIRED_MAX]
-    return ControllerResult(
-        records=tuple(RemoveDelegationTokenRecord(token_id=token_id) for token_id in expired),
-        response=len(expired) == EXPIRED_MAX,
-    )
-
-
 def owner_of(request: CreateDelegationTokenRequest, requester: str) -> str:
     """Return whose token a request is for, as "type:name"."""
     if not request.owner_principal_name:
@@ -177,10 +167,6 @@ def timestamp(milliseconds: int) -> TZAware:
     return cast(TZAware, _EPOCH + milliseconds * _MILLISECOND)
 
 
-def _expired(image: MetadataImage, now_ms: int) -> Iterator[str]:
-    return (token_id for token_id, token in image.delegation_tokens.items() if is_expired(token, now_ms))
-
-
 def _config(image: MetadataImage, context: DecisionContext) -> DelegationTokenConfig:
     config = context.config.delegation_tokens
     if config is None:
@@ -219,3 +205,8 @@ def _with_expiration(token: DelegationToken, expiration_ms: int) -> DelegationTo
         expiration_timestamp=expiration_ms,
         renewers=token.renewers,
     )
+
+
+CREATE_TOKEN: Final = ControllerRequest(ApiKey.CREATE_DELEGATION_TOKEN, create_token)
+RENEW_TOKEN: Final = ControllerRequest(ApiKey.RENEW_DELEGATION_TOKEN, renew_token)
+EXPIRE_TOKEN: Final = ControllerRequest(ApiKey.EXPIRE_DELEGATION_TOKEN, expire_token)

@@ -4,6 +4,7 @@ AssignReplicasToDirs, version 0 (KIP-858). What happens when a directory fails i
 """
 
 from collections.abc import Iterator
+from typing import Final
 from uuid import UUID
 
 from kio.schema.assign_replicas_to_dirs.v0.request import AssignReplicasToDirsRequest
@@ -15,6 +16,7 @@ from kio.schema.assign_replicas_to_dirs.v0.response import (
 )
 from kio.static.primitive import i32
 
+from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode
 from ...protocol.ids import BrokerEpoch, NodeId, TopicId
 from ...protocol.messages import NO_THROTTLE
@@ -24,6 +26,7 @@ from ..metadata.records import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, NO_LEADER, 
 from .answers import ZERO_ID, wire_code
 from .broker_epochs import check_broker_epoch
 from .context import ControllerResult, DecisionContext
+from .controller_request import ControllerRequest, broker_of
 from .partition_changes import ElectionRules, PartitionTarget, acceptable_leader, election_rules, partition_change
 
 
@@ -112,3 +115,6 @@ def _may_be_lost(partition: PartitionRegistration, broker_id: NodeId, elected: N
     if partition.directory_of(broker_id) == DIRECTORY_UNASSIGNED:
         return True
     return (partition.leader if elected == NO_LEADER_CHANGE else elected) not in (NO_LEADER, broker_id)
+
+
+ASSIGN_REPLICAS_TO_DIRS: Final = ControllerRequest(ApiKey.ASSIGN_REPLICAS_TO_DIRS, assign_replicas_to_dirs, broker_of)

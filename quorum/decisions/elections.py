@@ -5,18 +5,21 @@ ElectLeaders, versions 0-2 (KIP-183, KIP-460). Checks, codes and sentences are t
 
 from collections.abc import Iterator
 from enum import IntEnum
+from typing import Final
 
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
 from kio.schema.elect_leaders.v2.response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
 
+from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE
 from ..metadata.image import MetadataImage
 from ..metadata.records import NO_LEADER, MetadataRecord
 from .answers import Refusal, plain_refusal, wire_code
 from .context import ControllerResult, DecisionContext
+from .controller_request import ControllerRequest
 from .partition_changes import requested_election
 
 
@@ -100,3 +103,6 @@ def _elect(
 
 def _result(index: int, reason: Refusal) -> PartitionResult:
     return PartitionResult(partition_id=i32(index), error_code=wire_code(reason.code), error_message=reason.message)
+
+
+ELECT_LEADERS: Final = ControllerRequest(ApiKey.ELECT_LEADERS, elect_leaders)

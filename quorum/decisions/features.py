@@ -6,7 +6,7 @@ and sentences are those of Apache Kafka 4.3: all updates take effect or none; th
 
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from kio.schema.update_features.v1.request import UpdateFeaturesRequest as RequestWithResults
 from kio.schema.update_features.v1.response import UpdatableFeatureResult
@@ -14,6 +14,7 @@ from kio.schema.update_features.v1.response import UpdateFeaturesResponse as Res
 from kio.schema.update_features.v2.request import UpdateFeaturesRequest
 from kio.schema.update_features.v2.response import UpdateFeaturesResponse
 
+from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NodeId
 from ...protocol.messages import NO_THROTTLE
@@ -38,6 +39,7 @@ from ..metadata.records import (
 )
 from .answers import wire_code
 from .context import ControllerResult, DecisionContext
+from .controller_request import ControllerRequest
 from .partition_changes import MIN_INSYNC_REPLICAS, partitions_of
 
 UpdateRequest: TypeAlias = RequestWithResults | UpdateFeaturesRequest
@@ -212,3 +214,6 @@ def _without_eligible_leaders(image: MetadataImage) -> Iterator[MetadataRecord]:
             elr=() if partition.elr else None,
             last_known_elr=() if partition.last_known_elr else None,
         )
+
+
+UPDATE_FEATURES: Final = ControllerRequest(ApiKey.UPDATE_FEATURES, update_features)

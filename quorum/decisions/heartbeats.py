@@ -14,11 +14,12 @@ out of them:
 | any                 | registration of another process (`brokers.py`)                  | fenced              |
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 
+from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode
 from ...protocol.ids import BrokerEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE
@@ -29,6 +30,7 @@ from .answers import wire_code
 from .broker_epochs import check_broker_epoch
 from .change import replayed
 from .context import ControllerResult, DecisionContext
+from .controller_request import ControllerRequest, broker_of
 from .partition_changes import broker_changes, partitions_of
 
 
@@ -161,3 +163,6 @@ def _cordoned_directories(
 
 def _leads_any(image: MetadataImage, broker_id: NodeId) -> bool:
     return any(partitions_of(image, lambda partition: partition.leader == broker_id))
+
+
+BROKER_HEARTBEAT: Final = ControllerRequest(ApiKey.BROKER_HEARTBEAT, heartbeat, broker_of)

@@ -5,6 +5,8 @@ its way out or another process than the leader believes is not let in). Checks a
 and a replica that is lost is not let in either.
 """
 
+from typing import Final
+
 from kio.schema.alter_partition.v3.request import AlterPartitionRequest, PartitionData, TopicData
 from kio.schema.alter_partition.v3.response import AlterPartitionResponse
 from kio.schema.alter_partition.v3.response import PartitionData as PartitionResult
@@ -12,6 +14,7 @@ from kio.schema.alter_partition.v3.response import TopicData as TopicResult
 from kio.schema.types import BrokerId
 from kio.static.primitive import i8, i32
 
+from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode
 from ...protocol.ids import BrokerEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE
@@ -29,6 +32,7 @@ from ..metadata.topics_delta import changed_partition
 from .answers import ZERO_ID, wire_code
 from .broker_epochs import check_broker_epoch
 from .context import ControllerResult, DecisionContext
+from .controller_request import ControllerRequest, broker_of
 from .partition_changes import PartitionTarget, acceptable_leader, election_rules, partition_change
 
 
@@ -149,3 +153,6 @@ def _refused(asked: PartitionData, error: ErrorCode) -> PartitionResult:
         leader_epoch=i32(0),
         partition_epoch=i32(0),
     )
+
+
+ALTER_PARTITION: Final = ControllerRequest(ApiKey.ALTER_PARTITION, alter_partition, broker_of)

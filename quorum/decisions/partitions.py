@@ -5,6 +5,7 @@ CreatePartitions, versions 0-3 (KIP-195). Checks, codes and sentences are those 
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Final
 
 from kio.schema.create_partitions.v3.request import (
     CreatePartitionsAssignment,
@@ -14,6 +15,7 @@ from kio.schema.create_partitions.v3.request import (
 from kio.schema.create_partitions.v3.response import CreatePartitionsResponse, CreatePartitionsTopicResult
 from kio.schema.types import TopicName
 
+from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NodeId
 from ...protocol.messages import NO_THROTTLE
@@ -23,6 +25,7 @@ from ..metadata.records import MetadataRecord, PartitionRecord
 from .answers import Refusal, refusal, wire_code
 from .assignments import batch_refusal, check_active, check_replicas, new_partition
 from .context import ControllerResult, DecisionContext
+from .controller_request import ControllerRequest
 from .mutation_quota import MutationBudget
 from .placement import place
 
@@ -115,3 +118,6 @@ def _result(name: str, reason: Refusal) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(
         name=TopicName(name), error_code=wire_code(reason.code), error_message=reason.message
     )
+
+
+CREATE_PARTITIONS: Final = ControllerRequest(ApiKey.CREATE_PARTITIONS, create_partitions, first_strict_version=3)

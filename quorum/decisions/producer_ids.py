@@ -3,11 +3,14 @@
 AllocateProducerIds, version 0 (KIP-730).
 """
 
+from typing import Final
+
 from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
 from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
 from kio.schema.types import ProducerId
 from kio.static.primitive import i32
 
+from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import BrokerEpoch, NodeId
 from ...protocol.messages import NO_THROTTLE
@@ -16,6 +19,7 @@ from ..metadata.records import ProducerIdsRecord
 from .answers import wire_code
 from .broker_epochs import check_broker_epoch
 from .context import ControllerResult, DecisionContext
+from .controller_request import ControllerRequest, broker_of
 
 PRODUCER_ID_BLOCK_SIZE = 1_000
 
@@ -47,3 +51,6 @@ def allocate_producer_ids(
             producer_id_len=i32(PRODUCER_ID_BLOCK_SIZE),
         ),
     )
+
+
+ALLOCATE_PRODUCER_IDS: Final = ControllerRequest(ApiKey.ALLOCATE_PRODUCER_IDS, allocate_producer_ids, broker_of)

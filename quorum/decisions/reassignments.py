@@ -4,6 +4,8 @@ AlterPartitionReassignments, versions 0-1 (KIP-455; KIP-860: a move that must ke
 codes and sentences are those of Apache Kafka 4.3.
 """
 
+from typing import Final
+
 from kio.schema.alter_partition_reassignments.v1.request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -14,6 +16,7 @@ from kio.schema.alter_partition_reassignments.v1.response import (
     ReassignableTopicResponse,
 )
 
+from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import NodeId
 from ...protocol.messages import NO_THROTTLE
@@ -25,6 +28,7 @@ from .answers import Refusal, refusal, wire_code
 from .assignment_moves import Assignment, assignment_of, move, revert
 from .assignments import check_replicas
 from .context import ControllerResult, DecisionContext
+from .controller_request import ControllerRequest
 from .partition_changes import PartitionTarget, acceptable_leader, election_rules, partition_change
 from .placement import default_directory
 
@@ -126,3 +130,6 @@ def _result(asked: ReassignablePartition, reason: Refusal) -> ReassignablePartit
     return ReassignablePartitionResponse(
         partition_index=asked.partition_index, error_code=wire_code(reason.code), error_message=reason.message
     )
+
+
+ALTER_PARTITION_REASSIGNMENTS: Final = ControllerRequest(ApiKey.ALTER_PARTITION_REASSIGNMENTS, alter_reassignments)

@@ -4,20 +4,25 @@ AlterUserScramCredentials, version 0 (KIP-554). One change a user and request: o
 made, whatever the mechanisms. Those that are refused do not stop the others.
 """
 
+from typing import Final
+
 from kio.schema.alter_user_scram_credentials.v0.request import AlterUserScramCredentialsRequest
 from kio.schema.alter_user_scram_credentials.v0.response import (
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
 )
 
+from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.messages import NO_THROTTLE
 from ...protocol.scram import BY_NUMBER, ITERATIONS_MAX, ITERATIONS_MIN
 from ..metadata.image import MetadataImage
 from ..metadata.security_image import ScramUser
 from ..metadata.security_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
+from ..permissions.scram_credentials import credential_record
 from .answers import wire_code
 from .context import ControllerResult, DecisionContext
+from .controller_request import ControllerRequest
 
 
 def alter_user_scram_credentials(
@@ -80,21 +85,6 @@ def alter_user_scram_credentials(
     )
 
 
-def credential_record(
-    user: ScramUser, *, salt: bytes, salted_password: bytes, iterations: int
-) -> UserScramCredentialRecord:
-    """What is kept of a salted password."""
-    mechanism = BY_NUMBER[user.mechanism]
-    return UserScramCredentialRecord(
-        name=user.name,
-        mechanism=user.mechanism,
-        salt=salt,
-        stored_key=mechanism.stored_key(salted_password),
-        server_key=mechanism.server_key(salted_password),
-        iterations=int(iterations),
-    )
-
-
 def _check(user: ScramUser) -> None:
     if not user.name:
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
@@ -111,3 +101,8 @@ def _check_iterations(iterations: int) -> None:
 
 def _result(name: str, code: ErrorCode, message: str | None) -> AlterUserScramCredentialsResult:
     return AlterUserScramCredentialsResult(user=name, error_code=wire_code(code), error_message=message)
+
+
+ALTER_USER_SCRAM_CREDENTIALS: Final = ControllerRequest(
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS, alter_user_scram_credentials
+)

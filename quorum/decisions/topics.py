@@ -6,7 +6,7 @@ DeleteTopics, versions 1-6 (KIP-516 by id). Checks, their order, codes and sente
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 from uuid import UUID
 
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
@@ -16,6 +16,7 @@ from kio.schema.delete_topics.v6.response import DeletableTopicResult, DeleteTop
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i16, i32
 
+from ...protocol.apis import ApiKey
 from ...protocol.errors import ErrorCode, KafkaError
 from ...protocol.ids import TopicId
 from ...protocol.messages import NO_THROTTLE
@@ -27,6 +28,7 @@ from ..metadata.topics_delta import collision_key
 from .answers import ZERO_ID, Refusal, plain_refusal, refusal, wire_code
 from .assignments import automatic_assignment, batch_refusal, manual_assignment, new_partition
 from .context import ControllerResult, DecisionContext
+from .controller_request import ControllerRequest
 from .mutation_quota import MutationBudget
 from .topic_names import CLUSTER_METADATA_TOPIC, invalid_topic_name
 
@@ -256,3 +258,7 @@ def _repeated(items: Iterable[T]) -> list[T]:
 
 def _once(items: Iterable[T]) -> list[T]:
     return [item for item, count in Counter(items).items() if count == 1]
+
+
+CREATE_TOPICS: Final = ControllerRequest(ApiKey.CREATE_TOPICS, create_topics, first_strict_version=6)
+DELETE_TOPICS: Final = ControllerRequest(ApiKey.DELETE_TOPICS, delete_topics, first_strict_version=5)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...protocol.ids import NodeId
 from ..metadata.delta import MetadataDelta
@@ -14,8 +15,7 @@ from ..metadata.image import MetadataImage, PartitionRegistration
 logger = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Outage:
+class _Outage(Struct):
     since_ms: int
     # Partitions that have a replica on the broker which is not in their ISR.
     out_of_sync: int

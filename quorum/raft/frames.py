@@ -14,8 +14,7 @@ damage. Bit rot in the very last frame looks like a torn write, as in every log 
 import struct
 from typing import NamedTuple
 
-import crc32c
-
+from ...protocol.checksum import crc32c
 from ...protocol.errors import CorruptData
 
 _MAGIC = b"PQF1"
@@ -39,7 +38,7 @@ class FrameScan(NamedTuple):
 
 
 def encode_frame(sequence: int, payload: bytes) -> bytes:
-    checksum = crc32c.crc32c(payload, crc32c.crc32c(_CHECKED.pack(sequence, len(payload))))
+    checksum = crc32c(payload, crc32c(_CHECKED.pack(sequence, len(payload))))
     return _HEAD.pack(_MAGIC, sequence, len(payload), checksum) + payload
 
 
@@ -83,6 +82,6 @@ def _read_frame(data: bytes, position: int) -> Frame | None:
     if magic != _MAGIC or len(data) - start < length:
         return None
     payload = data[start : start + length]
-    if crc32c.crc32c(payload, crc32c.crc32c(_CHECKED.pack(sequence, length))) != checksum:
+    if crc32c(payload, crc32c(_CHECKED.pack(sequence, length))) != checksum:
         return None
     return Frame(sequence, payload, start + length)

@@ -9,8 +9,7 @@ only then the log begins anew behind it.
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-import crc32c
-
+from ...protocol.checksum import crc32c
 from .messages import SnapshotAck, SnapshotPart
 from .progress import NEVER_MS
 
@@ -139,5 +138,5 @@ class SnapshotReceive:
 def checksum(chunks: Sequence[bytes]) -> int:
     value = 0
     for chunk in chunks:
-        value = crc32c.crc32c(chunk, value)
+        value = crc32c(chunk, value)
     return value

@@ -1,7 +1,8 @@
 """What follows from a step of `raft/core.py`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ...protocol.ids import NodeId
 from .barriers import BarrierResult
@@ -12,8 +13,7 @@ from .snapshot_transfer import FinishSnapshot, SnapshotWork
 Addressed = tuple[NodeId, RaftMessage]
 
 
-@dataclass(slots=True, kw_only=True)
-class Step:
+class Step(Struct, kw_only=True):
     """The effects of a step, in order (etcd: `Ready`): send `early` (even while the disk works), do `snapshot_work` and
     write `items`, send `messages`, then report `leadership`, commits, barriers."""
 

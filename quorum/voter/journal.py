@@ -14,7 +14,8 @@ Synchronous: the voter runs it in the executor, one call at a time.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...protocol.errors import CorruptData
 from ...storage.disk.files import File, Files
@@ -44,8 +45,7 @@ RESERVE_BYTES = 4 * 1024 * 1024
 _RESERVE_PARTS = 16
 
 
-@dataclass(slots=True)
-class _Segment:
+class _Segment(Struct):
     """A file of the folder; `entries_end` is behind the highest entry that was ever written to it."""
 
     first_offset: int

@@ -31,9 +31,8 @@ from struct import Struct
 from struct import error as struct_error
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from ...protocol.batches import NO_OFFSET, NO_SEQUENCE
+from ...protocol.checksum import crc32c
 from ...protocol.errors import CorruptData
 from ..disk.files import Files
 from ..disk.rules.disk_errors import ReadError, is_passing

@@ -19,10 +19,9 @@ indexes can is split before (`segment_split.py`).
 import logging
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import pairwise
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ...protocol.batches import HEADER_SIZE, LENGTH_OVERHEAD
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
@@ -66,8 +65,7 @@ class Damage(Struct, frozen=True, kw_only=True):
         )
 
 
-@dataclass(slots=True, kw_only=True)
-class LoadedLog:
+class LoadedLog(Struct, kw_only=True):
     """What was found in a folder. `load` fills the second half in."""
 
     files: Files
@@ -310,8 +308,7 @@ class _NewerEpochError(Exception):
         self.offset = offset
 
 
-@dataclass(slots=True)
-class _Walk:
+class _Walk(Struct):
     """Of one walk over the segments to recover, so far."""
 
     epoch: int = NO_LEADER_EPOCH

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from crc32c import crc32c
-
 from ...protocol.batches import ATTRIBUTES_OFFSET, HEADER_SIZE, LENGTH_OVERHEAD, read_header
+from ...protocol.checksum import crc32c
 from ...protocol.errors import CorruptData
 from ..disk.files import File
 from .rules.record_batch import StoredBatch

@@ -12,7 +12,7 @@ from ....protocol.ids import NodeId
 from ....protocol.no_quorum import majority
 from ....protocol.rest.maintenance import DrainQuery, HarmedPartition, LedPartition, Maintenance
 from ....quorum.configs.own_keys import DRAINED, DRAINED_UNTIL_RESTART
-from ....quorum.decisions.client_requests import INCREMENTAL_ALTER_CONFIGS
+from ....quorum.decisions.configs import INCREMENTAL_ALTER_CONFIGS
 from ....quorum.permissions.requester import Permission, Requester
 from ....quorum.planning.maintenance import StoppedPartition, drain_request, maintenance_state, registered
 from ..node_ports import NodePorts

@@ -17,9 +17,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
+
+from msgspec import Struct
 
 from ....protocol.apis import ApiKey
 
@@ -49,8 +50,7 @@ _ALLOWED: Final = {
 }
 
 
-@dataclass(slots=True, eq=False)
-class SaslSession:
+class SaslSession(Struct, eq=False):
     """Of one connection: SASL's handlers change it, the connection obeys it."""
 
     state: SaslState = SaslState.INITIAL

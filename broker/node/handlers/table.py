@@ -61,6 +61,11 @@ LATER: Final[Mapping[str, tuple[ApiKey | OwnApiKey, ...]]] = {
         ApiKey.DELETE_RECORDS,
         OwnApiKey.FETCH_PRODUCERS,
     ),
+    "reassignments": (
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    ),
     "security": (
         ApiKey.DESCRIBE_ACLS,
         ApiKey.CREATE_ACLS,
@@ -78,14 +83,11 @@ LATER: Final[Mapping[str, tuple[ApiKey | OwnApiKey, ...]]] = {
         ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
         ApiKey.PUSH_TELEMETRY,
     ),
+    "topic_descriptions": (ApiKey.DESCRIBE_TOPIC_PARTITIONS,),
     "topics": (
         ApiKey.CREATE_TOPICS,
         ApiKey.DELETE_TOPICS,
         ApiKey.CREATE_PARTITIONS,
-        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
-        ApiKey.ELECT_LEADERS,
-        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-        ApiKey.LIST_PARTITION_REASSIGNMENTS,
     ),
     "transactions": (
         ApiKey.INIT_PRODUCER_ID,

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from ....protocol.scram import BY_NAME
-from ....quorum.decisions.scram_credentials import credential_record
 from ....quorum.metadata.security_image import ScramUser
 from ....quorum.metadata.security_records import UserScramCredentialRecord
+from ....quorum.permissions.scram_credentials import credential_record
 from ...configuration.initial_credentials import InitialCredential
 
 if TYPE_CHECKING:

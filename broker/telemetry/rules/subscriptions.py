@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from uuid import UUID
 
-import crc32c
 import re2
 from msgspec import Struct
 
+from ....protocol.checksum import crc32c
 from ....quorum.configs.table import client_metrics_configs
 
 INTERVAL_MS_DEFAULT: Final = 300_000
@@ -55,7 +55,7 @@ class Selection(Struct, frozen=True, kw_only=True):
 
         All brokers find the same id, so that a client may go on with another one.
         """
-        checksum = crc32c.crc32c(f"[{', '.join(self.metrics)}]{self.interval_ms}".encode())
+        checksum = crc32c(f"[{', '.join(self.metrics)}]{self.interval_ms}".encode())
         most, least = client_instance_id.int >> 64, client_instance_id.int & (2**64 - 1)
         folded = most ^ least
         number = (checksum ^ (folded >> 32) ^ folded) & _INT_MASK

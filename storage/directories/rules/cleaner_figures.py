@@ -1,12 +1,11 @@
 """What the compaction of a node's logs has done, for its metrics."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ...compaction.rules.job import CompactionFigures
 
 
-@dataclass(slots=True)
-class CleanerFigures:
+class CleanerFigures(Struct):
     """Kafka: `CleanerStats`, `PreCleanStats`, and the gauges of `LogCleaner` and `LogCleanerManager`."""
 
     looked_s: float | None = None

@@ -1,13 +1,13 @@
 """What the scrubbing of a node's logs has found, for its metrics."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ...scrubbing.rules.scrub_job import DamagedPart
 
 
-@dataclass(slots=True)
-class ScrubFigures:
+class ScrubFigures(Struct):
     """Since the start."""
 
     round_count: int = 0

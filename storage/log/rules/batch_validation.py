@@ -17,8 +17,6 @@ code of each:
 
 from typing import Final
 
-from crc32c import crc32c
-
 from ....protocol.batches import (
     ATTRIBUTES_OFFSET,
     COMPRESSION_MASK,
@@ -27,6 +25,7 @@ from ....protocol.batches import (
     BatchHeader,
     read_header,
 )
+from ....protocol.checksum import crc32c
 from ....protocol.errors import ErrorCode, KafkaError
 from .config import MAX_INT64, LogConfig
 from .record_batch import ProducedBatch, ValidatedBatch

@@ -22,8 +22,7 @@ from struct import error as struct_error
 from typing import Final
 from uuid import UUID
 
-from crc32c import crc32c
-
+from ....protocol.checksum import crc32c
 from ....protocol.errors import CorruptData
 from ....protocol.ids import TopicId
 

@@ -21,8 +21,8 @@ from penstock.broker.security import password_hashing
 from penstock.protocol.acls import AclOperation, ResourceType
 from penstock.protocol.scram import SCRAM_SHA_512, ScramMechanism
 from penstock.quorum.decisions.context import ControllerResult
-from penstock.quorum.decisions.scram_credentials import credential_record
 from penstock.quorum.metadata.security_image import ScramUser
+from penstock.quorum.permissions.scram_credentials import credential_record
 
 PLAIN = {
     "listener_name_admin_sasl_enabled_mechanisms": "PLAIN,SCRAM-SHA-512",

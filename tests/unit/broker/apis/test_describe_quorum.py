@@ -10,7 +10,8 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i32
 from typed_ids import node_ids
 
-from penstock.broker.apis.describe_quorum import QuorumDescriber
+from penstock.broker.apis.describe_quorum import describe
+from penstock.broker.cluster.rules.quorum_view import QuorumView
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.ids import ControllerEpoch, NodeId
 from penstock.protocol.messages import kio_error
@@ -40,7 +41,7 @@ def described(leader_id: int | None, *unreached: int) -> QuorumState:
         ),
         unreached_ids=frozenset(node_ids(*unreached)),
     )
-    describer = QuorumDescriber(
+    view = QuorumView(
         node_id=NodeId(1),
         status=lambda: status,
         observers=lambda: (),
@@ -51,7 +52,7 @@ def described(leader_id: int | None, *unreached: int) -> QuorumState:
     request = DescribeQuorumRequest(
         topics=(TopicData(topic_name=TopicName(METADATA_TOPIC), partitions=(PartitionData(partition_index=i32(0)),)),)
     )
-    return describer.describe(request).topics[0].partitions[0]
+    return describe(view, request).topics[0].partitions[0]
 
 
 def test_leader_describes_the_quorum() -> None:

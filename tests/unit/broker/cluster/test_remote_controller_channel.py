@@ -18,10 +18,11 @@ from kio.static.primitive import i16, i32, i64
 from metadata_cluster import Cluster
 from typed_ids import node_ids
 
-from penstock.broker.apis.describe_quorum import QuorumDescriber
+from penstock.broker.apis.describe_quorum import describe
 from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.broker.cluster.peers import PeerConnector
 from penstock.broker.cluster.remote_controller_channel import RemoteControllerChannel
+from penstock.broker.cluster.rules.quorum_view import QuorumView
 from penstock.broker.cluster.rules.repeated_change import BARRIER
 from penstock.broker.cluster.rules.voter_choice import SilentVoters
 from penstock.broker.configuration.quorum_times import QuorumTimes
@@ -32,9 +33,8 @@ from penstock.protocol.messages import NO_THROTTLE, Request, Response, kio_error
 from penstock.protocol.no_quorum import no_quorum
 from penstock.protocol.own_apis import ControllerOutcome, encode_outcome_tags, requester_of
 from penstock.protocol.primitives import Buffer, read_tags
-from penstock.quorum.decisions.client_requests import CREATE_TOPICS
-from penstock.quorum.decisions.node_requests import BROKER_HEARTBEAT
-from penstock.quorum.decisions.topics import create_topics
+from penstock.quorum.decisions.heartbeats import BROKER_HEARTBEAT
+from penstock.quorum.decisions.topics import CREATE_TOPICS, create_topics
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.quorum.metadata.metadata_log import METADATA_TOPIC
@@ -148,7 +148,7 @@ class Connection:
 
     def _describe(self, message: DescribeQuorumRequest) -> DescribeQuorumResponse:
         world = self._world
-        return QuorumDescriber(
+        view = QuorumView(
             node_id=NodeId(self._voter_id),
             status=lambda: QuorumStatus(
                 leader_id=NodeId(world.leader_id),
@@ -161,7 +161,8 @@ class Connection:
             voters={voter_id: Voter(voter_id, f"voter-{voter_id}", 9093) for voter_id in node_ids(1, 2, 3)},
             listener_name="CONTROLLER",
             wall_clock_ms=lambda: 0,
-        ).describe(message)
+        )
+        return describe(view, message)
 
     async def close(self) -> None:
         """Nothing is held."""

@@ -33,7 +33,7 @@ from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import KafkaError
 from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, NodeId, TopicId
 from penstock.quorum.decisions.bootstrap import bootstrap_records
-from penstock.quorum.decisions.client_requests import ALTER_CONFIGS
+from penstock.quorum.decisions.configs import ALTER_CONFIGS
 from penstock.quorum.decisions.context import ControllerConfig, DecisionContext
 from penstock.quorum.decisions.controller_request import ControllerRequest
 from penstock.quorum.metadata.delta import MetadataDelta

@@ -14,7 +14,7 @@ from penstock.broker.node.server import Node
 from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import NodeId
-from penstock.quorum.decisions.node_requests import ASSIGN_REPLICAS_TO_DIRS
+from penstock.quorum.decisions.directories import ASSIGN_REPLICAS_TO_DIRS
 from penstock.quorum.metadata.image import PartitionRegistration
 from penstock.quorum.metadata.records import DIRECTORY_LOST, DIRECTORY_UNASSIGNED
 

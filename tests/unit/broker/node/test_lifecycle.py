@@ -17,7 +17,7 @@ from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import BrokerEpoch, ControllerEpoch, NodeId
 from penstock.protocol.messages import NO_THROTTLE, kio_error
 from penstock.protocol.structs import replace
-from penstock.quorum.decisions.node_requests import BROKER_REGISTRATION
+from penstock.quorum.decisions.brokers import BROKER_REGISTRATION
 from penstock.quorum.metadata.delta import MetadataDelta
 from penstock.quorum.metadata.image import BrokerRegistration, MetadataImage
 from penstock.quorum.metadata.publishers import Publishers

@@ -15,7 +15,7 @@ from penstock.protocol.acls import AclOperation, ResourceType
 from penstock.protocol.apis import ApiKey
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import NodeId
-from penstock.quorum.decisions.client_requests import CREATE_TOPICS
+from penstock.quorum.decisions.topics import CREATE_TOPICS
 from penstock.quorum.permissions.requester import Permission, PermissionsChangedError, Requester
 
 

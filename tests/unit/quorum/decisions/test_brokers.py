@@ -13,7 +13,7 @@ from metadata_cluster import CLUSTER_ID, Cluster, directory_id
 
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import NodeId
-from penstock.quorum.decisions.brokers import unregister_broker
+from penstock.quorum.decisions.broker_removal import unregister_broker
 from penstock.quorum.metadata.records import (
     DIRECTORY_LOST,
     DIRECTORY_UNASSIGNED,

@@ -18,7 +18,8 @@ from penstock.protocol.ids import NodeId
 from penstock.protocol.structs import replace
 from penstock.quorum.decisions.change import replayed
 from penstock.quorum.decisions.context import ControllerConfig, ControllerResult, DecisionContext
-from penstock.quorum.decisions.delegation_tokens import create_token, expire_token, remove_expired_tokens, renew_token
+from penstock.quorum.decisions.delegation_tokens import create_token, expire_token, renew_token
+from penstock.quorum.decisions.token_expiry import remove_expired_tokens
 from penstock.quorum.metadata.image import EMPTY_IMAGE, MetadataImage
 from penstock.quorum.permissions.requester import Requester
 from penstock.quorum.permissions.token_settings import DelegationTokenConfig

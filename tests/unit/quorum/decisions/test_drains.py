@@ -25,7 +25,7 @@ from replicated_topics import make_topic
 
 from penstock.protocol.errors import ErrorCode
 from penstock.protocol.ids import ControllerEpoch, NodeId
-from penstock.quorum.decisions.brokers import unregister_broker
+from penstock.quorum.decisions.broker_removal import unregister_broker
 from penstock.quorum.decisions.configs import alter_configs, incremental_alter_configs
 from penstock.quorum.decisions.decision_cost import weight
 from penstock.quorum.decisions.elections import elect_leaders

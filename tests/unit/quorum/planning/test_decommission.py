@@ -13,7 +13,7 @@ from replicated_topics import fence, make_topic
 
 from penstock.protocol.errors import ErrorCode, KafkaError
 from penstock.protocol.ids import NodeId
-from penstock.quorum.decisions.brokers import unregister_broker
+from penstock.quorum.decisions.broker_removal import unregister_broker
 from penstock.quorum.decisions.heartbeats import fence_expired
 from penstock.quorum.decisions.reassignments import alter_reassignments
 from penstock.quorum.metadata.records import PartitionChangeRecord
