@@ -25,7 +25,7 @@ from ...local.readiness import wait_ready
 from ..clients.observed_client import ObservedClient
 from ..clients.programs import PROGRAMS
 from ..target import Cluster, Target
-from ..topics import TIMEOUT_S, admin
+from ..topics import TIMEOUT_S, admin, ask_metadata
 
 _TOPIC: Final = "watched"
 _REPLICAS: Final = 3
@@ -110,7 +110,7 @@ def _wait_balanced(client: AdminClient) -> int:
     partition that matters."""
     deadline_s = clock.monotonic_s() + TIMEOUT_S
     while True:
-        topics = client.list_topics(timeout=TIMEOUT_S).topics
+        topics = ask_metadata(client).topics
         partitions = [(name, state) for name, topic in topics.items() for state in topic.partitions.values()]
         moved = [TopicPartition(name, state.id) for name, state in partitions if state.leader != state.replicas[0]]
         is_in_sync = all(len(state.isrs) == len(state.replicas) for _, state in partitions)

@@ -25,7 +25,7 @@ from ...local.readiness import wait_ready
 from ..eager_writer import EagerWriter
 from ..quorum_state import wait_settled
 from ..target import Cluster, Target
-from ..topics import TIMEOUT_S, admin
+from ..topics import TIMEOUT_S, admin, ask_metadata
 
 DEFAULTS: Final[Mapping[str, str]] = {}
 QUICK_TIMEOUTS: Final[Mapping[str, str]] = {
@@ -120,7 +120,7 @@ def _wait_balanced(client: AdminClient) -> dict[int, int]:
     while True:
         _wait_in_sync(client)
         client.elect_leaders(ElectionType.PREFERRED, wanted).result(TIMEOUT_S)
-        partitions = client.list_topics(_TOPIC, timeout=TIMEOUT_S).topics[_TOPIC].partitions
+        partitions = ask_metadata(client, _TOPIC).topics[_TOPIC].partitions
         leaders = {int(state.leader): int(state.id) for state in partitions.values()}
         if len(leaders) == _REPLICAS and -1 not in leaders:
             return leaders
@@ -132,7 +132,7 @@ def _wait_balanced(client: AdminClient) -> dict[int, int]:
 def _wait_in_sync(client: AdminClient) -> None:
     deadline_s = clock.monotonic_s() + TIMEOUT_S
     while True:
-        partitions = client.list_topics(_TOPIC, timeout=TIMEOUT_S).topics[_TOPIC].partitions
+        partitions = ask_metadata(client, _TOPIC).topics[_TOPIC].partitions
         if partitions and all(len(state.isrs) == _REPLICAS for state in partitions.values()):
             return
         if clock.monotonic_s() > deadline_s:

@@ -9,6 +9,7 @@ from random import Random
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewTopic
+from librdkafka_metadata import ask_metadata
 
 from penstock.chaos.faults.node_faults import NodeFaults
 from penstock.chaos.workloads.numbered_records import NumberedRecords
@@ -77,5 +78,5 @@ def produce_once(cluster: LocalCluster, topic: str, *, partition: int = 0, value
 def led_partitions(cluster: LocalCluster, topic: str) -> set[int]:
     """Those that have a leader, by Metadata."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
-    found = admin.list_topics(topic, timeout=DEADLINE_S).topics[topic].partitions
+    found = ask_metadata(admin, topic).topics[topic].partitions
     return {index for index, partition in found.items() if partition.leader >= 0}

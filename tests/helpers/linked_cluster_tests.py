@@ -13,6 +13,7 @@ from typing import Final, get_args
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from librdkafka_metadata import ask_metadata
 from waiting import wait_for
 
 from penstock.chaos.links.link import CutMode, Link, Stream, links_of
@@ -161,5 +162,5 @@ def in_sync(cluster: LinkedCluster, topic: str) -> list[int]:
     """By what slot 1 sees."""
     with cluster.joined(cluster.slots[1]):
         client = AdminClient({"bootstrap.servers": cluster.bootstrap(1)}, logger=SILENT_LOGGER)
-        isr: list[int] = client.list_topics(topic, timeout=DEADLINE_S).topics[topic].partitions[0].isrs
+        isr: list[int] = ask_metadata(client, topic).topics[topic].partitions[0].isrs
     return isr

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from librdkafka_metadata import ask_metadata
 from s3_server import BUCKET, S3Server
 from waiting import wait_for
 
@@ -110,11 +111,11 @@ class Story:
         )
 
     def leader(self) -> int:
-        return int(self.admin.list_topics(TOPIC, timeout=DEADLINE_S).topics[TOPIC].partitions[0].leader)
+        return int(ask_metadata(self.admin, TOPIC).topics[TOPIC].partitions[0].leader)
 
     def next_leader(self) -> int:
         """Who leads once the leader is gone: the first of the replicas that is left."""
-        (partition,) = self.admin.list_topics(TOPIC, timeout=DEADLINE_S).topics[TOPIC].partitions.values()
+        (partition,) = ask_metadata(self.admin, TOPIC).topics[TOPIC].partitions.values()
         return int(next(replica for replica in partition.replicas if replica != partition.leader))
 
     def wait_for_leader_after(self, gone: int) -> None:
@@ -122,7 +123,7 @@ class Story:
 
     def wait_in_sync(self) -> None:
         def is_in_sync() -> bool:
-            (partition,) = self.admin.list_topics(TOPIC, timeout=DEADLINE_S).topics[TOPIC].partitions.values()
+            (partition,) = ask_metadata(self.admin, TOPIC).topics[TOPIC].partitions.values()
             return len(partition.isrs) == 3 and partition.leader > 0
 
         wait_for(is_in_sync, "all replicas are in sync", timeout_s=DEADLINE_S)
