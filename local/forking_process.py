@@ -58,8 +58,7 @@ def run(module_name: str) -> None:
     module.load()
     own = os.getpid()
     children = _Children()
-    # No collection touches, and so copies, what nodes share.
-    gc.collect()
+    # No collection touches, and so copies, what nodes share. One before would find nothing worth its time.
     gc.freeze()
     gc.enable()
     for line in sys.stdin:

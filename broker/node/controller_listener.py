@@ -10,25 +10,10 @@ from ...quorum.controller.controller import Controller
 from ...quorum.links.rules.peer_proof import PeerHello
 from ...quorum.raft.consensus import Consensus
 from ...quorum.voter.snapshots import Snapshots
-from ..apis import (
-    acls,
-    alter_configs,
-    api_versions,
-    describe_cluster,
-    describe_configs,
-    describe_quorum,
-    metadata_fetch,
-    partition_reassignments,
-    quorum_operations,
-    sasl_authentication,
-    scram_credentials,
-    unimplemented,
-)
-from ..cluster.controller_channel import LocalControllerChannel
+from ..apis import sasl_authentication
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.rules.quorum_view import QuorumView
 from ..cluster.tls_contexts import TlsContexts
-from ..configuration.loggers import PROCESS_LOGGERS
 from ..configuration.node_config import NodeConfig
 from ..configuration.topic_configs import ConfigResolver
 from ..network.connection_host import NEVER_MS, ConnectionHost
@@ -44,7 +29,9 @@ from ..network.rules.request_statistics import RequestStatistics
 from ..quotas.client_quotas import ClientQuotas
 from ..security.rules.sasl_mechanisms import SaslMechanisms
 from ..security.wiring import authorizer_of
-from . import controller_handlers
+from .controller_handlers import table
+from .controller_handlers.decided_request import outcome_tags
+from .controller_handlers.dependencies import ControllerHandlerDependencies
 from .heartbeat_connections import HeartbeatConnections
 
 DRAIN_TIMEOUT_MS = 2_000
@@ -79,7 +66,6 @@ class ControllerListener:
         self._controller = controller
         self._config = config
         handlers = Handlers()
-        api_versions.register(handlers, metadata, is_controller=True)
         peer_log = PeerLog(loop)
         sasl_authentication.register(
             handlers,
@@ -101,23 +87,21 @@ class ControllerListener:
             if is_closed_by_peer and context.node_id is not None:
                 on_closed_by_peer(context.node_id)
 
-        tags = controller_handlers.outcome_tags(controller)
-        controller_handlers.register(handlers, controller, heartbeats, tags)
-        metadata_fetch.register(
+        table.register(
             handlers,
-            metadata_fetch.MetadataFetchHandler(controller, snapshots, consensus=consensus, loop=loop),
+            ControllerHandlerDependencies(
+                config=config,
+                controller=controller,
+                consensus=consensus,
+                snapshots=snapshots,
+                view=view,
+                metadata=metadata,
+                configs=configs,
+                heartbeats=heartbeats,
+                header_tags=outcome_tags(controller),
+                loop=loop,
+            ),
         )
-        describe_configs.register(handlers, metadata, configs, PROCESS_LOGGERS, is_controller=True)
-        local = LocalControllerChannel(controller)
-        alter_configs.register_for_controllers(handlers, configs, local, PROCESS_LOGGERS, tags)
-        scram_credentials.register_for_controllers(handlers, metadata)
-        acls.register(handlers, metadata, local, has_authorizer=config.authorizer is not None, header_tags=tags)
-        partition_reassignments.register(handlers, metadata)
-        describe_cluster.register_for_controllers(handlers, metadata, lambda: consensus.leader_id)
-        describe_quorum.register(handlers, lambda request, _context: describe_quorum.describe(view, request))
-        operator = quorum_operations.QuorumOperator(consensus, controller, snapshots, config.authorizer)
-        quorum_operations.register(handlers, operator)
-        unimplemented.register(handlers, is_controller=True)
         self.requests = RequestStatistics()
         self.dispatcher = Dispatcher(handlers, loop, peer_log, self.requests)
         host = ConnectionHost(

@@ -39,7 +39,6 @@ def run_all(configs: Sequence[NodeConfig], run_node: Callable[[NodeConfig], int]
     preloaded.load()
     preloaded.load_handlers()
     # No collection touches, and so copies, what nodes share.
-    gc.collect()
     gc.freeze()
     # A signal whose default is to be ignored waits only where it has a handler.
     signal.signal(signal.SIGCHLD, _ignore)

@@ -12,12 +12,12 @@ from typing import Final
 
 from .unused_modules import leave_out
 
-_HANDLERS: Final = "penstock.broker.node.handlers"
+_HANDLERS: Final = ("penstock.broker.node.handlers", "penstock.broker.node.controller_handlers")
+_COORDINATORS: Final = "penstock.broker.groups.group_shard"
 # What a node loads while it starts, and not before: nodes that do without it would only be larger.
 _LATER: Final = (
     "encodings.idna",
     "penstock.broker.cluster.peers",
-    "penstock.broker.groups.group_shard",
     "penstock.broker.node.controller_listener",
     "penstock.broker.node.controller_registration",
     "penstock.broker.node.heartbeat_connections",
@@ -46,8 +46,10 @@ def load() -> None:
 
 def load_handlers() -> None:
     """What nodes load after their start, too."""
-    for found in iter_modules(import_module(_HANDLERS).__path__):
-        import_module(f"{_HANDLERS}.{found.name}")
+    import_module(_COORDINATORS)
+    for package in _HANDLERS:
+        for found in iter_modules(import_module(package).__path__):
+            import_module(f"{package}.{found.name}")
 
 
 def run(properties_path: str) -> int:

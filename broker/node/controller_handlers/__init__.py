@@ -1,0 +1,1 @@
+"""What a controller answers on its own listener."""

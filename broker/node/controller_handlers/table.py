@@ -1,0 +1,70 @@
+"""Every API that a controller serves on its own listener, but for those that prove who asks.
+
+What nodes ask is there from the start. The rest, which clients or operators ask for, is loaded with its first request:
+many controllers are never asked for most of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from importlib import import_module
+from typing import Final
+
+from ....protocol.apis import ApiKey
+from ....protocol.own_apis import OwnApiKey
+from ...apis import api_versions, unimplemented
+from ...network.handlers import Handlers, Register
+from . import node_requests
+from .dependencies import ControllerHandlerDependencies
+
+LATER: Final[Mapping[str, tuple[ApiKey | OwnApiKey, ...]]] = {
+    "cluster": (
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.UNREGISTER_BROKER,
+        ApiKey.DESCRIBE_CLUSTER,
+        ApiKey.DESCRIBE_QUORUM,
+        OwnApiKey.OPERATE_QUORUM,
+    ),
+    "configs": (
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.DESCRIBE_CONFIGS,
+    ),
+    "reassignments": (
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    ),
+    "security": (
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+    ),
+    "topics": (
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+    ),
+}
+"""By the module here that has them."""
+
+
+def register(handlers: Handlers, parts: ControllerHandlerDependencies) -> None:
+    """Called last: what no handler serves then is refused."""
+    api_versions.register(handlers, parts.metadata, is_controller=True)
+    node_requests.register(handlers, parts)
+    for module, api_keys in LATER.items():
+        handlers.add_later(api_keys, partial(_load, module, parts))
+    unimplemented.register(handlers, is_controller=True)
+
+
+def _load(module: str, parts: ControllerHandlerDependencies) -> Register:
+    register = import_module(f".{module}", __package__).register
+    return lambda handlers: register(handlers, parts)
