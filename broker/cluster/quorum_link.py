@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
     from ..metrics.metrics import Metrics
+    from ..network.handlers import Handlers
 
 QUORUM_ANSWER_TIMEOUT_MS: Final = 1_000
 """For the leader's answer to DescribeQuorum: an operator waits for it, most of all when there is no leader."""
@@ -30,6 +31,10 @@ class QuorumLink(Protocol):
     @property
     def voter_access(self) -> VoterAccess:
         """Single voters; at any time."""
+
+    @property
+    def handlers(self) -> Handlers | None:
+        """Of a controller's own listener, once it has started."""
 
     async def find_cluster_id(self) -> str | None:
         """The id of the cluster, asked of others; None when a new one is to be drawn."""

@@ -65,7 +65,7 @@ class ControllerListener:
         `on_closed_by_peer` with that of a node that closed any."""
         self._controller = controller
         self._config = config
-        handlers = Handlers()
+        handlers = self.handlers = Handlers()
         peer_log = PeerLog(loop)
         sasl_authentication.register(
             handlers,

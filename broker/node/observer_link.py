@@ -100,6 +100,10 @@ class ObserverLink:
     def leader_id(self) -> NodeId | None:
         return self._observer.leader_id
 
+    @property
+    def handlers(self) -> None:
+        return None
+
     async def find_cluster_id(self) -> str | None:
         waiting, notice = Refusals(self._runtime.loop.time), QuorumNotice()
         while True:

@@ -38,7 +38,7 @@ from ..cluster.tls_contexts import TlsContexts
 from ..configuration.node_config import REQUEST_TIMEOUT_MS, NodeConfig
 from ..configuration.topic_configs import ConfigResolver
 from ..metrics.metrics import Metrics
-from ..network.handlers import Handlers, Intercept
+from ..network.handlers import Intercept
 from ..quotas.client_quotas import ClientQuotas
 from ..security.http_identities import HttpIdentities
 from ..security.rules.sasl_mechanisms import SaslMechanisms
@@ -258,12 +258,13 @@ class Node:
             (self._loop.time() - started_s) * 1000,
         )
         self._tasks.start("cluster events", self.events.load(self._loop))
-        if self._parts is not None:
-            self._tasks.start("loading of handlers", self._load_handlers(self._parts.handlers))
+        self._tasks.start("loading of handlers", self._load_handlers(quorum))
 
-    async def _load_handlers(self, handlers: Handlers) -> None:
+    async def _load_handlers(self, quorum: QuorumLink) -> None:
         await asyncio.sleep(LOAD_HANDLERS_AFTER_S)
-        await handlers.load_all(lambda load: self._loop.run_in_executor(None, load))
+        for handlers in (None if self._parts is None else self._parts.handlers, quorum.handlers):
+            if handlers is not None:
+                await handlers.load_all(lambda load: self._loop.run_in_executor(None, load))
 
     async def stop(self) -> None:
         """Everything acknowledged is on disk, and the mark of a clean stop written, when this returns."""

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from ...quorum.links.stream_links import StreamLinks
     from ..cluster.peers import PeerConnector
     from ..cluster.remote_controller_channel import RemoteControllerChannel
+    from ..network.handlers import Handlers
     from .controller_listener import ControllerListener
 
 logger = logging.getLogger(__name__)
@@ -139,6 +140,10 @@ class VoterLink:
     @property
     def leader_id(self) -> NodeId | None:
         return None if self._voter is None else self._voter.leader_id
+
+    @property
+    def handlers(self) -> Handlers | None:
+        return None if self._listener is None else self._listener.handlers
 
     async def find_cluster_id(self) -> str | None:
         if self._is_alone:

@@ -1,7 +1,6 @@
 """Every API that a controller serves on its own listener, but for those that prove who asks.
 
-What nodes ask is there from the start. The rest, which clients or operators ask for, is loaded with its first request:
-many controllers are never asked for most of it.
+What nodes ask is there from the start. The rest is loaded when it is asked for, or soon after the node has started.
 """
 
 from __future__ import annotations
