@@ -40,6 +40,7 @@ def run_all(configs: Sequence[NodeConfig], run_node: Callable[[NodeConfig], int]
     preloaded.load_handlers()
     # No collection touches, and so copies, what nodes share.
     gc.freeze()
+    gc.enable()
     # A signal whose default is to be ignored waits only where it has a handler.
     signal.signal(signal.SIGCHLD, _ignore)
     signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED)

@@ -82,12 +82,12 @@ def start(
             err=True,
         )
     leave_out()
+    # Until the node runs: there is no garbage in code that is loaded.
+    gc.disable()
     if per_core:
         from .core_nodes import run_all
 
         context.exit(run_all(configs))
-    # Until the node runs: there is no garbage in code that is loaded.
-    gc.disable()
     from .main import run
 
     context.exit(run(configs[0]))
