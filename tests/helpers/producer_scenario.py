@@ -27,6 +27,7 @@ class ProducerScenario(Scenario):
 
     def produce_idempotently(self, name: str, *, sequence: int = 0) -> None:
         """Two records, of this sequence and the next (KIP-98). The same again is a retry."""
+        self.until(lambda: self._knows_that_it_leads(name))
         answer = self._run(self._send(self._host(name), sequence))
         self.say(f"an idempotent producer sends 2 records of sequence {sequence} to {name}: {answer}")
 
