@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 from memory_node import World, create_topic
-from waiting import loop_until
 
 from penstock.local.apache_kafka.jars import KafkaJars
 from penstock.local.apache_kafka.tools import run_tool
@@ -17,7 +16,7 @@ pytestmark = pytest.mark.integration
 RECORDS = 100
 RECORDS_PER_SECOND = 20
 SENT = "org_apache_kafka_producer_record_send_total"
-WAIT_S = 60.0
+ATTEMPTS = 3
 
 
 def test_a_java_producer_pushes_the_metrics_that_kafkas_tool_subscribes_to(kafka_jars: KafkaJars) -> None:
@@ -40,23 +39,24 @@ def test_a_java_producer_pushes_the_metrics_that_kafkas_tool_subscribes_to(kafka
                     *match,
                 ),
             )
-            producing = loop.run_in_executor(
-                None,
-                lambda: run(
+
+            def produce() -> None:
+                run(
                     *("producer-perf-test", "--topic", "orders"),
                     *("--num-records", RECORDS, "--record-size", 10, "--throughput", RECORDS_PER_SECOND),
                     *("--producer-props", f"bootstrap.servers={bootstrap}", "client.id=shop"),
-                ),
-            )
+                )
 
             def sent() -> float:
                 families = node.parts.telemetry.collect()
                 return sum(one.value for family in families for one in family.samples if one.name == SENT)
 
-            await loop_until(
-                lambda: sent() > 0 or producing.done(), f"{SENT} was pushed", timeout_s=WAIT_S, interval_s=0.1
-            )
-            await producing
+            for _ in range(ATTEMPTS):
+                await loop.run_in_executor(None, produce)
+                # On a busy machine one may take so long to connect that it has to hurry, and is gone before it is told
+                # what to push.
+                if sent() > 0:
+                    break
             # A client collects when it likes, at its end, too: what it sent after its last look is in no push.
             assert RECORDS // 2 < sent() <= RECORDS
             names = {family.name for family in node.parts.telemetry.collect() if "org_apache" in family.name}
