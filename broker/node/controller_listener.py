@@ -11,6 +11,7 @@ from ...quorum.links.rules.peer_proof import PeerHello
 from ...quorum.raft.consensus import Consensus
 from ...quorum.voter.snapshots import Snapshots
 from ..apis import sasl_authentication
+from ..cluster.controller_channel import LocalControllerChannel
 from ..cluster.metadata_cache import MetadataCache
 from ..cluster.rules.quorum_view import QuorumView
 from ..cluster.tls_contexts import TlsContexts
@@ -92,6 +93,7 @@ class ControllerListener:
             ControllerHandlerDependencies(
                 config=config,
                 controller=controller,
+                local=LocalControllerChannel(controller),
                 consensus=consensus,
                 snapshots=snapshots,
                 view=view,

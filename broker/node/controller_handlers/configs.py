@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ....quorum.decisions.configs import ALTER_CONFIGS
 from ...apis import alter_configs, config_permissions, config_results, describe_configs
-from ...cluster.controller_channel import LocalControllerChannel
 from ...configuration.loggers import PROCESS_LOGGERS
 from ...network.handlers import Handlers
 from .decided_request import add_decided
@@ -13,6 +12,5 @@ from .dependencies import ControllerHandlerDependencies
 
 def register(handlers: Handlers, parts: ControllerHandlerDependencies) -> None:
     add_decided(handlers, parts, ALTER_CONFIGS, config_results.legacy_error, config_permissions.alter_legacy)
-    local = LocalControllerChannel(parts.controller)
-    alter_configs.register_for_controllers(handlers, parts.configs, local, PROCESS_LOGGERS, parts.header_tags)
+    alter_configs.register_for_controllers(handlers, parts.configs, parts.local, PROCESS_LOGGERS, parts.header_tags)
     describe_configs.register(handlers, parts.metadata, parts.configs, PROCESS_LOGGERS, is_controller=True)

@@ -12,7 +12,6 @@ from ....protocol.messages import NO_HEADER_TAGS
 from ....protocol.own_apis import ControllerOutcome, encode_outcome_tags
 from ....quorum.controller.controller import Controller
 from ....quorum.decisions.controller_request import ControllerRequest
-from ...cluster.controller_channel import LocalControllerChannel
 from ...cluster.rules.repeated_change import is_once
 from ...network.handlers import Handlers, HeaderTags
 from ...network.request import RequestContext
@@ -50,7 +49,6 @@ def add_decided(
 ) -> None:
     """`guard` is of what clients may ask for. `on_request` is called with what its sender may ask for."""
     controller = parts.controller
-    local = LocalControllerChannel(controller)
 
     def handle(message: RequestT, context: RequestContext) -> Awaitable[ResponseT]:
         if request.sender is not None and context.node_id != request.sender(message):
@@ -67,7 +65,7 @@ def add_decided(
                 is_of_client=not request.is_for_brokers,
                 requester=context.requester,
             )
-        return ask_controller(local, request, message, context, guard)
+        return ask_controller(parts.local, request, message, context, guard)
 
     handlers.add_message(
         request.api_key,

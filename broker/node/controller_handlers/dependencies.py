@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ....quorum.controller.controller import Controller
     from ....quorum.raft.consensus import Consensus
     from ....quorum.voter.snapshots import Snapshots
+    from ...cluster.controller_channel import LocalControllerChannel
     from ...cluster.metadata_cache import MetadataCache
     from ...cluster.rules.quorum_view import QuorumView
     from ...configuration.node_config import NodeConfig
@@ -25,6 +26,8 @@ class ControllerHandlerDependencies(Struct, frozen=True, kw_only=True):
 
     config: NodeConfig
     controller: Controller
+    local: LocalControllerChannel
+    """To that controller."""
     consensus: Consensus
     snapshots: Snapshots
     view: QuorumView

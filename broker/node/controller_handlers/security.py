@@ -7,7 +7,6 @@ from ....quorum.decisions.client_quotas import ALTER_CLIENT_QUOTAS
 from ....quorum.decisions.delegation_tokens import CREATE_TOKEN, EXPIRE_TOKEN, RENEW_TOKEN
 from ....quorum.decisions.scram_credentials import ALTER_USER_SCRAM_CREDENTIALS
 from ...apis import acls, client_quotas, delegation_tokens, scram_credentials
-from ...cluster.controller_channel import LocalControllerChannel
 from ...network.handlers import Handlers
 from .decided_request import add_decided, altering
 from .dependencies import ControllerHandlerDependencies
@@ -17,7 +16,7 @@ def register(handlers: Handlers, parts: ControllerHandlerDependencies) -> None:
     acls.register(
         handlers,
         parts.metadata,
-        LocalControllerChannel(parts.controller),
+        parts.local,
         has_authorizer=parts.config.authorizer is not None,
         header_tags=parts.header_tags,
     )

@@ -6,14 +6,13 @@ What nodes ask is there from the start. The rest is loaded when it is asked for,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
-from importlib import import_module
 from typing import Final
 
 from ....protocol.apis import ApiKey
 from ....protocol.own_apis import OwnApiKey
 from ...apis import api_versions, unimplemented
-from ...network.handlers import Handlers, Register
+from ...network.handlers import Handlers
+from ..later_handlers import add_modules
 from . import node_requests
 from .dependencies import ControllerHandlerDependencies
 
@@ -59,11 +58,5 @@ def register(handlers: Handlers, parts: ControllerHandlerDependencies) -> None:
     """Called last: what no handler serves then is refused."""
     api_versions.register(handlers, parts.metadata, is_controller=True)
     node_requests.register(handlers, parts)
-    for module, api_keys in LATER.items():
-        handlers.add_later(api_keys, partial(_load, module, parts))
+    add_modules(handlers, __package__, LATER, parts)
     unimplemented.register(handlers, is_controller=True)
-
-
-def _load(module: str, parts: ControllerHandlerDependencies) -> Register:
-    register = import_module(f".{module}", __package__).register
-    return lambda handlers: register(handlers, parts)

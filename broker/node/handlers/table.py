@@ -7,15 +7,14 @@ the node has started: it would be most of what a start takes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
-from importlib import import_module
 from typing import Final
 
 from ....protocol.apis import ApiKey
 from ....protocol.own_apis import OwnApiKey
 from ...apis import api_versions, fetch, metadata, produce, unimplemented
-from ...network.handlers import Handlers, Register
+from ...network.handlers import Handlers
 from ...network.request import RequestContext
+from ..later_handlers import add_modules
 from .dependencies import HandlerDependencies
 
 LATER: Final[Mapping[str, tuple[ApiKey | OwnApiKey, ...]]] = {
@@ -112,15 +111,9 @@ def register_handlers(parts: HandlerDependencies) -> Handlers:
     metadata.register(handlers, parts.metadata, creation, parts.suspected, parts.departures)
     produce.register(handlers, parts.data_path.produce)
     fetch.register(handlers, parts.data_path.fetch)
-    for module, api_keys in LATER.items():
-        handlers.add_later(api_keys, partial(_load, module, parts))
+    add_modules(handlers, __package__, LATER, parts)
     unimplemented.register(handlers)
     return handlers
-
-
-def _load(module: str, parts: HandlerDependencies) -> Register:
-    register = import_module(f".{module}", __package__).register
-    return lambda handlers: register(handlers, parts)
 
 
 def _automatic_creation(parts: HandlerDependencies) -> metadata.CreateTopics:
