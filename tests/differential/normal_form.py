@@ -15,7 +15,8 @@ from penstock.protocol.errors import ErrorCode
 HOUR_MS = 3_600_000
 BEFORE_NOW_MS = HOUR_MS * 3 // 2
 """How long before a run its base lies. Times that a script gives are within a minute of whole hours from the base;
-those that a broker read from its clock, or counted from it, are half an hour off and can be told from them."""
+those that a broker read from its clock, or counted from it, are half an hour off and can be told from them, as long as
+the run takes less than half an hour: each has a base of its own."""
 
 _MINUTE_MS = 60_000
 _WINDOW_MS = 1_000 * HOUR_MS

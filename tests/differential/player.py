@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 
 from differential.cases import CASES
 from differential.golden import as_recorded
-from differential.normal_form import BEFORE_NOW_MS
 from differential.script import Case, Transcript, play
 from differential.target import Target
 
@@ -20,14 +18,13 @@ class Player:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self._base_ms = time.time_ns() // 1_000_000 - BEFORE_NOW_MS
         self._transcript: Transcript = {}
 
     def transcript_of(self, case: Case) -> Transcript:
         for version in case.versions:
             label = case.label(version)
             if label not in self._transcript:
-                self._transcript[label] = as_recorded({label: play(case, version, self.target, self._base_ms)})[label]
+                self._transcript[label] = as_recorded({label: play(case, version, self.target)})[label]
         return {label: self._transcript[label] for label in case.labels}
 
     def whole_transcript(self) -> Transcript:

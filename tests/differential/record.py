@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from differential import brokers
 from differential.cases import CASES
 from differential.golden import FILE, write_golden
-from differential.normal_form import BEFORE_NOW_MS
 from differential.script import play_all
 
 from penstock.local.apache_kafka.jars import install
@@ -24,8 +22,7 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="penstock-differential-") as folder,
         brokers.apache_kafka(install(), Path(folder)) as kafka,
     ):
-        base_ms = time.time_ns() // 1_000_000 - BEFORE_NOW_MS
-        transcript = play_all(kafka, base_ms)
+        transcript = play_all(kafka)
     write_golden(transcript)
     steps = sum(len(answers) for answers in transcript.values())
     sys.stdout.write(f"{len(CASES)} cases, {steps} answers, {FILE.stat().st_size} bytes in {FILE.name}\n")

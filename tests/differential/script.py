@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import struct
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from differential import messages
-from differential.normal_form import Names, normal
+from differential.normal_form import BEFORE_NOW_MS, Names, normal
 from differential.target import ClosedError, Link, SilentError, Target
 from kio.index import load_request_schema, load_response_schema
 
@@ -69,12 +69,12 @@ class Run:
     `ask` is what is compared; everything else prepares it, in the latest version, or waits.
     """
 
-    def __init__(self, case: Case, version: int, target: Target, base_ms: int) -> None:
+    def __init__(self, case: Case, version: int, target: Target) -> None:
         self.case = case
         self.version = version
-        self.base_ms = base_ms
+        self.base_ms = time.time_ns() // 1_000_000 - BEFORE_NOW_MS
         self.steps: dict[str, Any] = {}
-        self.names = Names(base_ms, target.words)
+        self.names = Names(self.base_ms, target.words)
         self.ids: dict[str, UUID] = {}
         self._target = target
         self._link: Link | None = None
@@ -254,23 +254,16 @@ class Run:
             self._link = None
 
 
-def play(case: Case, version: int, target: Target, base_ms: int) -> dict[str, Any]:
+def play(case: Case, version: int, target: Target) -> dict[str, Any]:
     """One entry of a transcript."""
-    run = Run(case, version, target, base_ms)
+    run = Run(case, version, target)
     case.play(run)
     return run.finish()
 
 
-def play_all(target: Target, base_ms: int, cases: Sequence[Case] = ()) -> Transcript:
-    """The transcript of all cases, or of some."""
-    return {
-        label: answers for one in cases or tuple(CASES.values()) for label, answers in _versions(one, target, base_ms)
-    }
-
-
-def _versions(case: Case, target: Target, base_ms: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    for version in case.versions:
-        yield case.label(version), play(case, version, target, base_ms)
+def play_all(target: Target) -> Transcript:
+    """The transcript of all cases."""
+    return {case.label(version): play(case, version, target) for case in CASES.values() for version in case.versions}
 
 
 def _own(value: Any, prefix: str) -> Any:

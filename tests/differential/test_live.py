@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import os
 import random
-import time
 
 import pytest
 from differential.cases import CASES
 from differential.comparison import differences
-from differential.normal_form import BEFORE_NOW_MS
 from differential.permissions.golden import read_golden as read_golden_permissions
 from differential.permissions.layout import Layout
 from differential.permissions.matrix import Matrix
@@ -47,17 +45,16 @@ def test_the_recorded_permissions_are_those_of_a_running_apache_kafka(
     assert not wrong, "recorded / running\n" + "\n".join(map(str, wrong[:SHOWN]))
 
 
-def answers(target: Target, seed: int, base_ms: int) -> object:
+def answers(target: Target, seed: int) -> object:
     case = Case(name=f"random-{seed}", key=ApiKey.API_VERSIONS, versions=(0,), play=lambda _: None)
-    run = Run(case, 0, target, base_ms)
+    run = Run(case, 0, target)
     Operations(run, seed, OPERATIONS).play()
     return run.finish()
 
 
 def test_random_operations_are_answered_alike(kafka: Player, penstock: Player) -> None:
     first = int(os.environ.get("PENSTOCK_TEST_SEED", "0")) or random.SystemRandom().randrange(1, 2**31)
-    base_ms = time.time_ns() // 1_000_000 - BEFORE_NOW_MS
     for seed in range(first, first + ROUNDS):
-        wrong = list(differences(answers(kafka.target, seed, base_ms), answers(penstock.target, seed, base_ms), ""))
+        wrong = list(differences(answers(kafka.target, seed), answers(penstock.target, seed), ""))
         print(f"replay: PENSTOCK_TEST_SEED={seed} make differential")  # noqa: T201 - shown when the test fails
         assert not wrong, "Apache Kafka / Penstock\n" + "\n".join(map(str, wrong[:SHOWN]))
