@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from penstock.bench.judging import main
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("workload", ["queue", "register"])
 def test_the_history_has_the_operations_that_were_asked_for_and_nothing_forbidden(workload: str) -> None:
     answer = CliRunner().invoke(main, ["--operations", "2000", "--workload", workload])

@@ -90,6 +90,7 @@ def test_a_small_commit_behind_a_large_one_of_the_same_connection_counts() -> No
     run(scenario)
 
 
+@pytest.mark.thorough
 def test_what_is_refused_of_a_large_commit_is_told_and_the_rest_is_committed() -> None:
     async def scenario() -> None:
         async with World().running() as (_, connection):
@@ -110,6 +111,7 @@ def test_what_is_refused_of_a_large_commit_is_told_and_the_rest_is_committed() -
     run(scenario)
 
 
+@pytest.mark.thorough
 def test_offsets_of_a_topic_that_is_deleted_while_they_are_encoded_are_not_committed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -146,6 +148,7 @@ async def _delete(node: Node, name: str) -> None:
         )
 
 
+@pytest.mark.thorough
 def test_many_offsets_of_a_transaction_wait_for_it() -> None:
     async def scenario() -> None:
         world = World(transaction_partition_verification_enable="false")

@@ -107,6 +107,7 @@ def test_what_was_answered_holds_for_the_next_coordinator(seed: int) -> None:
     run(scenario, seed=seed, partition_count=PARTITION_COUNT)
 
 
+@pytest.mark.thorough
 def test_partitions_change_hands_while_the_coordinator_does() -> None:
     async def scenario(world: World) -> None:
         world.is_moving = True

@@ -295,6 +295,7 @@ def test_a_transaction_is_whole_wherever_its_coordinator_went(version: int) -> N
     run_moving(scenario, version)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("version", [1, 2])
 def test_an_open_transaction_is_aborted_for_the_next_producer_wherever_it_begins(version: int) -> None:
     async def scenario(world: World) -> None:
@@ -317,6 +318,7 @@ def test_an_open_transaction_is_aborted_for_the_next_producer_wherever_it_begins
     run_moving(scenario, version)
 
 
+@pytest.mark.thorough
 def test_a_commit_that_is_sent_again_elsewhere_is_the_same_commit_kip_890() -> None:
     async def scenario(world: World) -> None:
         producer = Producer(world, 2)

@@ -39,6 +39,7 @@ def read_all(data: bytes, position: int) -> list[tuple[int, bytes | None, bytes 
     return [(record.offset, record.key, record.value) for record in records]
 
 
+@pytest.mark.thorough
 @given(
     batches=st.lists(ROWS.filter(lambda rows: sum(gap for gap, *_ in rows) < 8_000), max_size=4),
     base_offset=st.integers(0, 2**61),

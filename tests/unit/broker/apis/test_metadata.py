@@ -257,6 +257,7 @@ def test_same_question_gets_the_same_bytes_with_its_own_correlation_id() -> None
 LARGE = grown(IMAGE, *topic_records("large", UUID(int=77), ITEMS_A_TURN + 1))
 
 
+@pytest.mark.thorough
 def test_many_that_ask_for_a_large_answer_wait_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     asking, made_in = Asking(), []
 

@@ -15,6 +15,7 @@ from random import Random
 from typing import Any, TypeVar
 from uuid import UUID
 
+import pytest
 from kio.schema.alter_configs.v2 import request as legacy
 from kio.schema.alter_configs.v2.response import AlterConfigsResponse as LegacyResponse
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
@@ -258,6 +259,7 @@ def _has_own_default(row: object) -> bool:
     return isinstance(row, list) and bool(row) and isinstance(row[0], str) and row[0] in DEFAULTS
 
 
+@pytest.mark.thorough
 def test_a_request_cannot_name_the_same_resources_again_and_again() -> None:
     node = OneNode({"node.id": "1"})
     names = [(4, "1", None), (4, "01", []), (2, "t1", None), (2, "t1", ["retention.ms"])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,6 +49,7 @@ def one_by_one(group: str, topics: list[TopicOffsets]) -> list[Record]:
     return records
 
 
+@pytest.mark.thorough
 @given(group=st.text(max_size=80), topics=TOPICS)
 def test_records_are_those_that_are_written_one_by_one(group: str, topics: list[TopicOffsets]) -> None:
     encoded = encode(group, topics).encoded
@@ -62,6 +64,7 @@ def test_records_of_many_partitions_are_those_that_are_written_one_by_one() -> N
     assert batch_of(encode("group", topics).encoded, NOW_MS) == write_batch(one_by_one("group", topics))
 
 
+@pytest.mark.thorough
 @given(topics=TOPICS)
 def test_what_is_committed_is_what_the_records_say(topics: list[TopicOffsets]) -> None:
     """The last of several for one partition."""

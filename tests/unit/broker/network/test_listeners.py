@@ -109,6 +109,7 @@ def test_draining_answers_what_has_begun(new_loop: Callable[[], asyncio.Abstract
     run(new_loop, scenario, has_tls=has_tls)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("new_loop", LOOPS)
 def test_a_throttled_connection_keeps_what_comes_meanwhile(
     new_loop: Callable[[], asyncio.AbstractEventLoop],

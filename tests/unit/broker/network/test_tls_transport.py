@@ -280,6 +280,7 @@ def test_a_peer_is_told_by_an_alert_why_it_was_refused(new_loop: NewLoop, tmp_pa
     run(new_loop, tmp_path, scenario)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("new_loop", LOOPS)
 @pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01\x02\x00"])
 def test_a_handshake_that_never_ends_is_ended(
@@ -395,6 +396,7 @@ def test_a_connection_above_a_rate_waits_before_its_handshake(
     run(new_loop, tmp_path, scenario)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("new_loop", LOOPS)
 def test_a_throttled_connection_reads_once_and_begins_no_handshake(new_loop: NewLoop, tmp_path: Path) -> None:
     async def scenario(server: Server) -> None:

@@ -108,6 +108,7 @@ def creation(*names: str) -> CreateTopicsRequest:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("partition_count", [100, INLINE_MAX + 1])
 def test_on_a_node_a_topic_above_the_quota_is_refused_with_the_throttle_time(partition_count: int) -> None:
     """Decisions that are made beside the loop count as well."""

@@ -171,6 +171,7 @@ class Readers:
         return sum(1 for call, key in self.tier.calls if call == "get" and key.endswith(".log"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("count", [1, 4, 32, 100])
 def test_a_window_is_loaded_once_however_many_readers_there_are(count: int) -> None:
     async def scenario() -> None:

@@ -233,6 +233,7 @@ def test_aborted_transactions_are_told_with_records_from_the_tier(
     run(scenario)
 
 
+@pytest.mark.thorough
 def test_a_move_to_another_directory_takes_along_what_only_the_tier_has(tier: MemoryTier) -> None:
     world = TieredWorld(tier, log_dirs="/data,/other")
 

@@ -151,6 +151,7 @@ def test_random_histories_are_judged_as_by_trying_every_order() -> None:
     assert outcomes == {"linearizable", "non-linearizable"}, "the generator makes both"
 
 
+@pytest.mark.thorough
 def test_the_zones_of_a_register_say_what_the_search_says() -> None:
     rng = _random()
     outcomes = set()

@@ -258,6 +258,7 @@ def test_what_a_serial_database_did_is_clean(random: Random, steps: int) -> None
     assert not checked.findings
 
 
+@pytest.mark.thorough
 @settings(max_examples=25, deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(20, 200))
 def test_what_a_log_with_stale_reads_did_is_allowed(random: Random, steps: int) -> None:

@@ -97,6 +97,7 @@ def _words(action: Action) -> tuple[str, Any, Any, str | None]:
     return "write", {"k": "k", "v": action.argument}, None, None
 
 
+@pytest.mark.thorough
 @given(seed=st.integers(0, 1 << 32), values=st.sampled_from([None, 3]))
 def test_a_register_that_works_is_clean(seed: int, values: int | None) -> None:
     steps = random_register(Random(seed), values=values, operations=40, broken_share=0)

@@ -34,6 +34,7 @@ def test_the_page_says_how_each_bug_is_caught_and_after_how_many_runs() -> None:
         assert runs or name in UNIT_TESTS, name
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("program", "is_caught", "broken"),
     [

@@ -258,6 +258,7 @@ def test_a_link_that_does_not_work_afterwards_is_written_so(tmp_path: Path) -> N
     assert nemesis_events[-2].value == {"link": ["1", "2"], "works": False, "during": None}
 
 
+@pytest.mark.thorough
 def test_faults_that_follow_each_other_do_so_however_long_one_takes(tmp_path: Path) -> None:
     class Slow(FakeTarget):
         def kill(self, node: int) -> None:
@@ -278,6 +279,7 @@ def test_a_fault_of_links_that_ends_leaves_what_another_one_does_to_them(tmp_pat
     assert [what for what, *_ in target.done if what != "ready"] == ["cut", "slow", "heal", "cut", "heal"]
 
 
+@pytest.mark.thorough
 def test_a_fault_of_links_that_ends_leaves_all_that_others_do_to_them(tmp_path: Path) -> None:
     target = FakeTarget()
     faults = SlowLink(selector="1>2"), Bandwidth(selector="1>2"), Partition(selector="1>2")
@@ -322,6 +324,7 @@ def test_a_node_that_two_faults_hold_down_starts_when_both_have_ended(tmp_path: 
     assert [one for one in target.done if one[0] == "start"] == [("start", 1), ("start", 2)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("joins_at_s", "selector", "kill_at_s", "expected"),
     [

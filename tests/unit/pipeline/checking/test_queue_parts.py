@@ -44,6 +44,7 @@ def assert_same(history: History) -> Checked:
     return whole
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("bug", [None, "duplicate", "lost", "aborted", "uncommitted"])
 def test_random_histories_have_the_same_findings(bug: str | None) -> None:
     seen: set[str] = set()

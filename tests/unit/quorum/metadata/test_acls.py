@@ -3,6 +3,7 @@
 from random import Random
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ def is_about(one: Acl, name: str) -> bool:
     return one.resource_name in (name, WILDCARD)
 
 
+@pytest.mark.thorough
 @given(seed=st.integers(0, 2**32))
 def test_the_index_finds_what_a_search_of_all_finds(seed: int) -> None:
     random = Random(seed)

@@ -277,6 +277,7 @@ def test_a_comparison_makes_the_other_image(seed: int, before: int, after: int) 
     assert MetadataDelta.between(base, image).is_empty == (same_place == image)
 
 
+@pytest.mark.thorough
 @given(seed=st.integers(0, 2**32))
 def test_an_image_comes_back_from_its_records(seed: int) -> None:
     history = History(seed)

@@ -1,5 +1,6 @@
 """The persistent map against a plain dictionary."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +10,7 @@ keys = st.integers(0, 1000) | st.text(max_size=3)
 changes = st.lists(st.tuples(st.dictionaries(keys, st.integers(), max_size=8), st.lists(keys, max_size=8)), max_size=6)
 
 
+@pytest.mark.thorough
 @given(changes)
 def test_evolving_equals_changing_a_dictionary(steps: list[tuple[dict[int | str, int], list[int | str]]]) -> None:
     expected: dict[int | str, int] = {}

@@ -60,6 +60,7 @@ def test_entries_round_trip(records: list[MetadataRecord]) -> None:
     assert list(decoded.records) == records
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("count", [0, 23, 24, 255, 256, 70_000])
 def test_any_number_of_records_in_an_entry(count: int) -> None:
     assert decode_entry(encode_entry(0, [encode_record(TOPIC)] * count)).records == (TOPIC,) * count

@@ -126,6 +126,7 @@ def test_lists_have_a_bound_and_counts_have_none(cluster: Cluster, monkeypatch: 
     assert found.blockers[0].startswith("5 partitions (many-0, many-1, …)")
 
 
+@pytest.mark.thorough
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_a_broker_that_may_stop_leaves_no_partition_without_leader_or_below_the_minimum(data: st.DataObject) -> None:

@@ -290,6 +290,7 @@ def test_a_bridge_partition_starts_no_election() -> None:
     assert table.leader_id == leader
 
 
+@pytest.mark.thorough
 def test_a_voter_that_comes_back_after_long_disturbs_no_leader() -> None:
     table = elected()
     leader, follower = table.leader_id, table.followers[0]

@@ -60,6 +60,7 @@ anything = st.recursive(
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.fuzz
 @given(messages, st.data())
 def test_a_wrong_field_is_refused_by_name(message: RaftMessage, data: st.DataObject) -> None:

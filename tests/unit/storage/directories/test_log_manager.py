@@ -71,6 +71,7 @@ def test_stop_writes_the_checkpoints_that_kafka_writes() -> None:
         assert node.manager.directories[0].checkpointed["replication-offset-checkpoint"] == {("flights", 0): 3}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(4))
 def test_mark_of_a_clean_stop_is_not_there_before_everything_lasts(seed: int) -> None:
     """Power is lost at each step of a stop. With the mark nothing is read or made anew: all of it must be there."""

@@ -176,6 +176,7 @@ def test_no_more_than_a_thousand_bad_records_are_named(tmp_path: Path) -> None:
     assert [index for index, _ in error.record_errors] == list(range(1000))
 
 
+@pytest.mark.thorough
 def test_a_batch_that_is_too_much_to_open_is_refused_where_it_must_be_opened(tmp_path: Path) -> None:
     compacted = open_log(tmp_path / "compacted", LogConfig(cleanup_policy=frozenset({"compact"})))
     large = write_batch([Record(0, NOW, b"k", bytes(101 << 20))], compression=4)

@@ -106,6 +106,7 @@ def test_a_cut_that_fails_in_the_middle_is_finished_later(target: int, index_int
     assert failed_count > 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ends_within", [False, True], ids=["goes on", "is opened anew"])
 @pytest.mark.parametrize("target", [0, 36, 500])
 def test_starting_anew_that_fails_in_the_middle_is_finished_later(target: int, ends_within: bool) -> None:

@@ -179,6 +179,7 @@ class Life:
         self.replicate()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_transactions_are_what_the_log_says_through_cuts_and_crashes(seed: int) -> None:
     Life(seed).live()

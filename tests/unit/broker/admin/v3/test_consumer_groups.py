@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from rest_node import BROKER, RestNode, names, run_with
 
 from penstock.broker.admin.v3.consumer_lags import PLACES_MAX
@@ -68,6 +69,7 @@ def test_members_and_their_assignments_are_described() -> None:
     run_with(test, **PROPERTIES)
 
 
+@pytest.mark.thorough
 def test_commits_are_found_among_many_partitions() -> None:
     async def test(node: RestNode) -> None:
         await node.create("many", PLACES_MAX + 100)

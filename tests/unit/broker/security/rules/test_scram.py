@@ -237,6 +237,7 @@ def test_nonces_of_the_server_are_its_own_and_a_proof_serves_once() -> None:
         servers[1].step(final)
 
 
+@pytest.mark.thorough
 @settings(max_examples=200)
 @given(st.lists(st.one_of(st.binary(max_size=60), st.sampled_from([b"n,,n=user,r=client", b"c=biws,r=client,p=AAAA"]))))
 def test_messages_in_any_order_prove_nothing(messages: list[bytes]) -> None:
