@@ -256,13 +256,14 @@ class RemoteControllerChannel:
             voter_id = choice.choose(leader_id, int(loop.time() * 1000))
             is_sent = False
             try:
-                connection = await self._connect(voter_id)
+                lost = partial(self._lost, voter_id, leader_id)
+                connection = await answer_unless(self._connect(voter_id), lost, check_ms=LEADER_CHECK_MS)
                 is_sent = True
                 answer = await answer_unless(
                     self._ask_again(connection, message, exchange, answer_timeout_ms, attempts)
                     if attempts.is_answer_lost and attempts.change is not None
                     else exchange(connection, message, answer_timeout_ms),
-                    partial(self._lost, voter_id, leader_id),
+                    lost,
                     check_ms=LEADER_CHECK_MS,
                 )
                 if answer is not None:
