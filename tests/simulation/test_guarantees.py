@@ -47,7 +47,7 @@ def test_acks_all_survives_the_kill_of_the_leader(min_isr: int, is_flushed: bool
         nodes.wait_leader(2, 3)
         if min_isr != 3:
             # With fewer in sync than these, what was acknowledged last may be shown only when there are enough again.
-            assert set(nodes.acknowledged) <= set(nodes.read())
+            nodes.wait(lambda: set(nodes.acknowledged) <= set(nodes.read()), "what was acknowledged")
         nodes.start(1)
         assert nodes.lost() == {}
 
@@ -318,7 +318,8 @@ def test_what_others_have_too_survives_whatever_the_acks(acks: int) -> None:
         shown = nodes.read()
         nodes.kill(1)
         nodes.wait_leader(2, 3)
-        assert shown.items() <= nodes.read().items()
+        # The next leader knows that all of it is committed once the other follower has fetched.
+        nodes.wait(lambda: shown.items() <= nodes.read().items(), "what consumers were shown, from the next leader")
 
 
 def test_acks_0_to_a_node_that_does_not_lead_is_lost_without_a_word() -> None:
