@@ -113,8 +113,8 @@ def test_cluster_in_the_foreground_fails_when_its_node_is_killed(tmp_path: Path)
 
 def test_broker_property_that_cannot_be_is_said_by_the_node(run: Run) -> None:
     failed = run("up", "--port", 0, "--set", "num.partitions=none", status=1)
-    # Which of the three is seen first to have ended is not said.
-    assert re.search(r"Node [123] ended before it was ready", failed.stderr)
+    # Which of the three is seen first to have ended is not said, nor whether another was being started then.
+    assert re.search(r"Node [123] ended (at once|before it was ready)", failed.stderr)
     assert "num.partitions" in failed.stderr
 
 
