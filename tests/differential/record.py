@@ -12,7 +12,7 @@ from pathlib import Path
 from differential import brokers
 from differential.cases import CASES
 from differential.golden import FILE, write_golden
-from differential.script import play_all
+from differential.player import Player
 
 from penstock.local.apache_kafka.jars import install
 
@@ -22,7 +22,7 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="penstock-differential-") as folder,
         brokers.apache_kafka(install(), Path(folder)) as kafka,
     ):
-        transcript = play_all(kafka)
+        transcript = Player(kafka).whole_transcript()
     write_golden(transcript)
     steps = sum(len(answers) for answers in transcript.values())
     sys.stdout.write(f"{len(CASES)} cases, {steps} answers, {FILE.stat().st_size} bytes in {FILE.name}\n")

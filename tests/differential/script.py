@@ -261,11 +261,6 @@ def play(case: Case, version: int, target: Target) -> dict[str, Any]:
     return run.finish()
 
 
-def play_all(target: Target) -> Transcript:
-    """The transcript of all cases."""
-    return {case.label(version): play(case, version, target) for case in CASES.values() for version in case.versions}
-
-
 def _own(value: Any, prefix: str) -> Any:
     if isinstance(value, dict):
         return {name: _own(one, prefix) for name, one in value.items()}
