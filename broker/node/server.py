@@ -132,7 +132,6 @@ class Node:
         )
         self._publishers.add(self._suspected)
         self._departures = RecentDepartures(self._runtime.monotonic_ms)
-        self._publishers.add(self._departures)
         self.events = EventStream(
             leader_id=lambda: None if self._quorum is None else self._quorum.leader_id, wall_clock_ms=wall_clock_ms
         )
@@ -407,6 +406,8 @@ class Node:
         )
         self._phase = "It waits for the active controller to unfence it."
         await lifecycle.unfence()
+        # Not before: who left while it read what had been committed left long ago.
+        self._publishers.add(self._departures)
         await parts.partitions.settled()
         self._tasks.start("heartbeats", lifecycle.keep_alive())
         self._tasks.start("watch over followers", parts.partitions.watch_followers())

@@ -16,9 +16,11 @@ from kio.schema.types import TopicName
 from kio.static.primitive import i8
 from simulated_nodes import NODES, SETTINGS, TOPIC, SimulatedNodes, simulated_nodes
 
+from penstock.broker.cluster.rules.recent_departures import LISTED_MS
 from penstock.broker.cluster.rules.suspicions import Suspicions
 from penstock.chaos.simulation.cluster.machine import host_of
 from penstock.client.connection import Connection
+from penstock.protocol.ids import NodeId
 from penstock.protocol.metadata import MetadataRequest
 
 HOLD_S: Final = 0.25
@@ -37,6 +39,12 @@ async def leader_by_metadata(connection: Connection) -> int:
     answer = await connection.call(WHO_LEADS)
     assert isinstance(answer, MetadataResponse)
     return answer.topics[0].partitions[0].leader_id
+
+
+async def listed(connection: Connection) -> set[int]:
+    answer = await connection.call(WHO_LEADS)
+    assert isinstance(answer, MetadataResponse)
+    return {int(broker.node_id) for broker in answer.brokers}
 
 
 async def leader_by_description(connection: Connection) -> int:
@@ -85,6 +93,13 @@ def suspicions(nodes: SimulatedNodes) -> Suspicions:
     node = nodes.machines[ASKED].node
     assert node is not None
     return node._suspected.rules
+
+
+def is_fenced(nodes: SimulatedNodes, node_id: int) -> bool | None:
+    """By the metadata of the node that is asked; None while it has none."""
+    node = nodes.machines[ASKED].node
+    broker = None if node is None else node._metadata.image.brokers.get(NodeId(node_id))
+    return None if broker is None else broker.is_fenced
 
 
 def test_clients_are_not_sent_to_a_leader_that_was_killed() -> None:
@@ -162,3 +177,23 @@ def test_descriptions_and_coordinators_wait_as_well() -> None:
         assert leader in set(NODES) - {LEADER}
         assert others == set(NODES) - {LEADER}
         assert nodes.loop.time() - start_s <= HOLD_S + WAY_S
+
+
+def test_who_left_a_moment_ago_is_listed_and_who_left_before_this_broker_came_is_not() -> None:
+    with simulated_nodes(2) as nodes:
+        nodes.wait_leader(LEADER)
+        connection = nodes.ask(partial(nodes._connect, ASKED))
+        nodes.kill(LEADER)
+        nodes.wait(lambda: is_fenced(nodes, LEADER) is True, "end of its session")
+        assert nodes.ask(partial(listed, connection)) == set(NODES)
+        nodes.pass_ms(LISTED_MS)
+        assert nodes.ask(partial(listed, connection)) == set(NODES) - {LEADER}
+        nodes.ask(connection.close)
+        nodes.kill(ASKED)
+        nodes.start(ASKED)
+        # It reads its log again, which says that the other was there, and that it left.
+        nodes.wait(lambda: is_fenced(nodes, ASKED) is True, "its registration")
+        nodes.wait(lambda: is_fenced(nodes, ASKED) is False, "its return")
+        connection = nodes.ask(partial(nodes._connect, ASKED))
+        assert nodes.ask(partial(listed, connection)) == set(NODES) - {LEADER}
+        nodes.ask(connection.close)

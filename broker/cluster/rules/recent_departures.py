@@ -20,7 +20,10 @@ NO_DEPARTURES: Final[frozenset[int]] = frozenset()
 
 
 class RecentDepartures:
-    """A publisher. A broker that says that it goes, by a controlled shutdown, is not among them."""
+    """A publisher of a broker that is unfenced: what it is told before is of the past.
+
+    A broker that says that it goes, by a controlled shutdown, is not among them.
+    """
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
