@@ -34,13 +34,20 @@ class PeerLink:
     ) -> Connection:
         """Returns the open connection, or a new one if it is lost or leads elsewhere. Raises as
         `PeerConnector.connect`."""
-        connection = self._connection
-        if connection is not None and connection.is_open and (node_id, address) == (self._node_id, self._address):
+        connection = self.open_connection(node_id, address)
+        if connection is not None:
             return connection
         await self.close()
         self._connection, _ = await self._peers().connect(*address, node_id=node_id, timeout_ms=timeout_ms)
         self._node_id, self._address = node_id, address
         return self._connection
+
+    def open_connection(self, node_id: NodeId, address: tuple[str, int]) -> Connection | None:
+        """What `connect` would return without a wait; None when it would make a connection."""
+        connection = self._connection
+        if connection is not None and connection.is_open and (node_id, address) == (self._node_id, self._address):
+            return connection
+        return None
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None

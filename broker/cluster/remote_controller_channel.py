@@ -256,13 +256,14 @@ class RemoteControllerChannel:
             voter_id = choice.choose(leader_id, int(loop.time() * 1000))
             is_sent = False
             try:
-                connection = await self._connect(voter_id)
+                lost = partial(self._lost, voter_id, leader_id)
+                connection = await self._connect(voter_id, lost)
                 is_sent = True
                 answer = await answer_unless(
                     self._ask_again(connection, message, exchange, answer_timeout_ms, attempts)
                     if attempts.is_answer_lost and attempts.change is not None
                     else exchange(connection, message, answer_timeout_ms),
-                    partial(self._lost, voter_id, leader_id),
+                    lost,
                     check_ms=LEADER_CHECK_MS,
                 )
                 if answer is not None:
@@ -311,9 +312,14 @@ class RemoteControllerChannel:
     async def close(self) -> None:
         await self._link.close()
 
-    async def _connect(self, voter_id: NodeId) -> Connection:
+    async def _connect(self, voter_id: NodeId, lost: Callable[[], str | None]) -> Connection:
         voter = self._voters[voter_id]
-        return await self._link.connect(voter_id, (voter.host, voter.port), timeout_ms=self._times.request_timeout_ms)
+        address = (voter.host, voter.port)
+        connection = self._link.open_connection(voter_id, address)
+        if connection is None:
+            connecting = self._link.connect(voter_id, address, timeout_ms=self._times.request_timeout_ms)
+            connection = await answer_unless(connecting, lost, check_ms=LEADER_CHECK_MS)
+        return connection
 
 
 class _DeniedError(Exception):

@@ -254,6 +254,20 @@ def test_a_new_word_on_the_leader_ends_the_wait_for_a_silent_one() -> None:
     run(scenario)
 
 
+def test_a_new_word_on_the_leader_ends_the_wait_for_a_connection_to_a_silent_one() -> None:
+    async def scenario(world: World) -> None:
+        world.silent, world.leader_id = {1}, 2
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        loop.call_later(0.3, setattr, world, "named_leader_id", NodeId(2))
+        await world.channel.submit(CREATE_TOPICS, CREATION)
+        assert loop.time() - began_s < 1
+        # Nothing was sent to the first, so that the second need not ask what that did.
+        assert world.asked == [(2, "CreateTopicsRequest")]
+
+    run(scenario)
+
+
 def test_a_change_that_the_log_tells_of_is_not_asked_for_again_when_its_answer_was_lost() -> None:
     async def scenario(world: World) -> None:
         cluster = Cluster()
