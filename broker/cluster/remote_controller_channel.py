@@ -44,8 +44,9 @@ Exchange: TypeAlias = Callable[[Connection, Request, int], Awaitable[tuple[Respo
 """Sends a request with a timeout in milliseconds. Returns the response, and the offset of the image that it rests on;
 None from a voter that is not the active controller. Raises what `Connection.call` does."""
 
-# Before voters are asked again that all said that they are not the controller.
+# Before voters are asked again that all said that they are not the controller, unless another leader is named.
 RETRY_MS: Final = 50
+_NAME_CHECK_MS: Final = 5
 # For an answer to what nodes ask for themselves, which they may ask again. A decision about many partitions takes its
 # time, a heartbeat does not: that one has `controller.quorum.request.timeout.ms`.
 NODE_ANSWER_TIMEOUT_MS: Final = 4_000
@@ -284,7 +285,14 @@ class RemoteControllerChannel:
             attempts.is_answer_lost |= is_sent
             await self._link.close()
             if self._leader_id() in (None, voter_id) or choice.is_round_over(int(loop.time() * 1000)):
-                await asyncio.sleep(RETRY_MS / 1000)
+                await self._pause(leader_id)
+
+    async def _pause(self, leader_id: NodeId | None) -> None:
+        """Until it is time to ask again, or another one than `leader_id` leads."""
+        for _ in range(RETRY_MS // _NAME_CHECK_MS):
+            await asyncio.sleep(_NAME_CHECK_MS / 1000)
+            if self._leader_id() not in (None, leader_id):
+                return
 
     async def _ask_again(
         self, connection: Connection, message: Request, exchange: Exchange, answer_timeout_ms: int, attempts: _Attempts

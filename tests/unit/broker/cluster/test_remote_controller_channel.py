@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import groupby
 from typing import Any, cast
 
 import pytest
@@ -264,6 +265,21 @@ def test_a_new_word_on_the_leader_ends_the_wait_for_a_connection_to_a_silent_one
         assert loop.time() - began_s < 1
         # Nothing was sent to the first, so that the second need not ask what that did.
         assert world.asked == [(2, "CreateTopicsRequest")]
+
+    run(scenario)
+
+
+def test_a_voter_that_is_elected_after_it_was_asked_is_asked_next() -> None:
+    async def scenario(world: World) -> None:
+        world.leader_id, world.named_leader_id = 0, None
+
+        async def elect(voter_id: int, _message: Request) -> None:
+            if voter_id == 2:
+                world.leader_id, world.named_leader_id = 1, NodeId(1)
+
+        world.on_asked = elect
+        await world.channel.submit(CREATE_TOPICS, CREATION)
+        assert [voter_id for voter_id, _ in groupby(world.asked, lambda asked: asked[0])] == [1, 2, 1]
 
     run(scenario)
 
