@@ -16,7 +16,7 @@ from .errors import ClusterError, NodeFailedError
 from .local_node import HOST, START_COMMAND, LocalNode, environment_without_properties, variables_of_properties
 from .new_files import NewFiles
 from .ports import check_free, find_free
-from .preloaded_nodes import NODE, PreloadedNodes, PreloadedStart
+from .preloaded_nodes import FOR_SEVERAL, NODE, PreloadedNodes, PreloadedStart
 from .processes import ProcessId
 from .quorum_settings import QUORUM_KEYS, joining_settings, quorum_settings
 from .readiness import wait_ready
@@ -48,6 +48,7 @@ class LocalCluster:
         hosts: Mapping[int, str] | None = None,
         rewire: Callable[[LocalNode, Mapping[str, str]], Mapping[str, str]] = lambda _node, told: told,
         ends_with_parent: bool = False,
+        preloaded: PreloadedNodes | None = None,
     ) -> None:
         """Nothing is started yet. Nodes listen on `first_port` and the ports after it; 0 takes free ports.
 
@@ -57,7 +58,8 @@ class LocalCluster:
         started with; `rewire` is given all that a node is told, and returns what it is told instead, other listeners
         for instance. `environment` is this program's without the
         PENSTOCK_… variables, which are properties too. With `ends_with_parent` the nodes end when this program does, by
-        SIGKILL too. Raises ClusterError, PortInUseError.
+        SIGKILL too. `preloaded` was begun for the nodes of this cluster, which takes it over. Raises ClusterError,
+        PortInUseError.
         """
         if node_count < 1:
             raise ClusterError(f"a cluster has at least one node, not {node_count}")
@@ -89,7 +91,7 @@ class LocalCluster:
             for node_id, port in enumerate(ports, start=first_node_id)
         }
         self._quorum_settings = quorum_settings(tuple(self.nodes.values()), generator)
-        self._preloaded: PreloadedNodes | None = None
+        self._preloaded = preloaded
 
     @classmethod
     def attach(cls, folder: Path) -> Self | None:
@@ -313,9 +315,12 @@ class LocalCluster:
 
     def _preload(self) -> None:
         """Several nodes load their code once."""
-        if len(self.nodes) > 1 and self._preloaded is None:
+        if len(self.nodes) == 1:
+            return
+        if self._preloaded is None:
             first = next(iter(self.nodes.values()))
             self._preloaded = PreloadedNodes(NODE, first.environment, ends_with_parent=first.ends_with_parent)
+        self._preloaded.load(FOR_SEVERAL)
 
     def _start(self, node: LocalNode) -> None:
         """Raises NodeFailedError."""

@@ -1,6 +1,11 @@
 """What can go wrong with a local cluster; each message is the sentence to show."""
 
-from pathlib import Path
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class ClusterError(Exception):

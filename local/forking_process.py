@@ -3,8 +3,9 @@
 MODULE has `load()`, which loads the code and begins no thread, and `run(*arguments)`, which is a node and returns its
 exit status. A node is a process as any other, in a session of its own, and shows its own command line.
 
-Each line of standard input is an order, as JSON, and has one line of standard output as its answer:
+Each line of standard input is an order, as JSON; all but the first kind have one line of standard output as answer:
 
+    {"load": FUNCTION}                                                                 none: MODULE's loads more code
     {"start": [ARGUMENT, …], "log": PATH, "ends_with_this": BOOL, "title": [ARGUMENT, …]}    the process id
     {"status": PID}                                                                 its exit status, null while it runs
 
@@ -21,12 +22,9 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import Final
 
 from .child_processes import end_with_parent
 from .process_title import set_command_line
-
-ENTRY_POINT: Final = "penstock.local.forking_process"
 
 
 class _Children:
@@ -58,18 +56,21 @@ def run(module_name: str) -> None:
     module.load()
     own = os.getpid()
     children = _Children()
-    # No collection touches, and so copies, what nodes share. One before would find nothing worth its time.
-    gc.freeze()
-    gc.enable()
     for line in sys.stdin:
         order = json.loads(line)
         answer: int | None
+        if "load" in order:
+            getattr(module, order["load"])()
+            continue
         if "status" in order:
             answer = children.status(order["status"])
         else:
             children.reap()
+            # No collection touches, and so copies, what nodes share. One before would find nothing worth its time.
+            gc.freeze()
             answer = os.fork()
             if answer == 0:
+                gc.enable()
                 if order["ends_with_this"]:
                     end_with_parent(own)
                 os._exit(_run_node(module, order["start"], order["log"], order["title"]))

@@ -1,4 +1,7 @@
-"""Nodes that are forked from a process which has loaded their code: they are there in a fraction of the time."""
+"""Nodes that are forked from a process which has loaded their code: they are there in a fraction of the time.
+
+`penstock up` begins such a process before it loads its own code, so that this module loads little.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,22 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msgspec import Struct
-
-from .child_processes import start_child
 from .errors import NodeFailedError
-from .forking_process import ENTRY_POINT
-from .process_title import ROOM
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from .local_node import LocalNode
 
 NODE: Final = "penstock.broker.node.preloaded"
+FOR_SEVERAL: Final = "load_for_several"
+"""The function of `NODE` that loads what nodes of a cluster need, and a single one does not."""
+_ENTRY_POINT: Final = "penstock.local.forking_process"
+# An argument for the command line of the process: its nodes write theirs over it.
+_ROOM: Final = " " * 512
 
 
 class PreloadedNodes:
@@ -34,10 +38,12 @@ class PreloadedNodes:
         process ends when this program does, by SIGKILL too. Raises NodeFailedError."""
         self.environment = dict(environment)
         self._turn = Lock()
+        start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen
+        if ends_with_parent:
+            from .child_processes import start_child as start
         try:
-            start = start_child if ends_with_parent else subprocess.Popen
             self._process = start(
-                [sys.executable, "-P", "-m", ENTRY_POINT, module, ROOM],
+                [sys.executable, "-P", "-m", _ENTRY_POINT, module, _ROOM],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -54,6 +60,10 @@ class PreloadedNodes:
     @property
     def is_running(self) -> bool:
         return self._process.poll() is None
+
+    def load(self, function: str) -> None:
+        """Has the process call this function of its module, before the next node. Raises NodeFailedError."""
+        self._say({"load": function}, has_answer=False)
 
     def start(self, arguments: Sequence[str], log: Path, *, title: Sequence[str], ends_with_this: bool) -> int:
         """Returns the process id of a new node, which `ps` shows with this `title`. Raises NodeFailedError."""
@@ -82,30 +92,33 @@ class PreloadedNodes:
             self._process.wait()
 
     def _ask(self, order: Mapping[str, object]) -> int | None:
+        answer: int | None = json.loads(self._say(order, has_answer=True))
+        return answer
+
+    def _say(self, order: Mapping[str, object], *, has_answer: bool) -> bytes:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with self._turn:
             try:
                 self._process.stdin.write(json.dumps(order).encode() + b"\n")
                 self._process.stdin.flush()
-                line = self._process.stdout.readline()
+                line = self._process.stdout.readline() if has_answer else b""
             except (OSError, ValueError) as error:
                 raise NodeFailedError(f"the process that starts nodes has ended: {error}") from error
-            if not line:
+            if has_answer and not line:
                 assert self._process.stderr is not None
                 said = self._process.stderr.read()[-2000:].decode(errors="replace")
                 raise NodeFailedError(f"the process that starts nodes has ended: {said}")
-        answer: int | None = json.loads(line)
-        return answer
+        return line
 
 
-class PreloadedStart(Struct, frozen=True, kw_only=True):
+class PreloadedStart(NamedTuple):
     """The `NodeStart` of nodes of one kind."""
 
     preloaded: PreloadedNodes
+    ends_with_this: bool
     arguments_of: Callable[[LocalNode], Sequence[str]] = lambda node: (str(node.properties),)
     """Of `run`."""
-    ends_with_this: bool
 
     def start(self, node: LocalNode) -> int:
         return self.preloaded.start(

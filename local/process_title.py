@@ -8,8 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-ROOM: Final = " " * 512
-"""An argument for the command line of a process that others are forked from: they write theirs over it."""
 # Fields of /proc/self/stat behind the command, of which the state is the first (proc(5): arg_start, arg_end).
 _ARGUMENTS_START: Final = 45
 _ARGUMENTS_END: Final = 46

@@ -15,6 +15,7 @@ from .cluster import LocalCluster
 from .cluster_options import folder_option, json_option, sentences
 from .errors import ClusterError, PortInUseError
 from .foreground import look_after, stop_signals_interrupt, stop_signals_request
+from .preloaded_nodes import PreloadedNodes
 
 DEFAULT_PORT: Final = 9092
 AUTO: Final = "auto"
@@ -52,7 +53,16 @@ def _node_count(context: click.Context, parameter: click.Parameter, value: str) 
 )
 @click.option("--detach", is_flag=True, help="Return once the cluster is ready; `penstock down` stops it.")
 @json_option
-def up(node_count: int, folder: Path, port: int, properties: Mapping[str, str], detach: bool, as_json: bool) -> None:
+@click.pass_obj
+def up(
+    preloaded: PreloadedNodes | None,
+    node_count: int,
+    folder: Path,
+    port: int,
+    properties: Mapping[str, str],
+    detach: bool,
+    as_json: bool,
+) -> None:
     """Start a cluster on this machine and wait until clients can use it.
 
     Without --detach it runs until Ctrl-C. Its data stays in the folder and is there again the next time.
@@ -62,7 +72,12 @@ def up(node_count: int, folder: Path, port: int, properties: Mapping[str, str], 
         say(f"--set shows {', '.join(shown)} to every user of this machine, who can read command lines.")
     with sentences(), stop_signals_interrupt():
         cluster = LocalCluster(
-            folder, node_count=node_count, first_port=port, properties=properties, environment=os.environ
+            folder,
+            node_count=node_count,
+            first_port=port,
+            properties=properties,
+            environment=os.environ,
+            preloaded=preloaded,
         )
         try:
             cluster.start()

@@ -37,6 +37,7 @@ _KILLED_STATUS: Final = 128
 def run_all(configs: Sequence[NodeConfig], run_node: Callable[[NodeConfig], int] = run) -> int:
     """Runs the nodes until they are told to stop, or one of them ends; returns the exit status of the whole."""
     preloaded.load()
+    preloaded.load_for_several()
     preloaded.load_handlers()
     # No collection touches, and so copies, what nodes share.
     gc.freeze()

@@ -22,6 +22,7 @@ from .synced_ends import SyncedEnds
 def load() -> None:
     """For `local/forking_process.py`. What nodes load after their start is there, too: tests ask for all of it."""
     preloaded.load()
+    preloaded.load_for_several()
     preloaded.load_handlers()
 
 

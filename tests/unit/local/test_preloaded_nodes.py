@@ -28,6 +28,10 @@ def load():
     loads.append(1)
 
 
+def load_more():
+    loads.append(2)
+
+
 def run(*arguments):
     print(*arguments, len(loads), flush=True)
     if arguments[0] == "wait":
@@ -62,6 +66,19 @@ def test_each_is_a_process_that_says_how_it_ended(preloaded: PreloadedNodes, tmp
     os.kill(pids[3], signal.SIGKILL)
     wait_for(lambda: identify(pids[3]) is None, "the last one ends")
     assert preloaded.exit_status(pids[3]) == -signal.SIGKILL
+
+
+def test_more_is_loaded_before_the_next_node(preloaded: PreloadedNodes, tmp_path: Path) -> None:
+    preloaded.load("load_more")
+    pid = start(preloaded, tmp_path, "0")
+    wait_for(lambda: identify(pid) is None, "its end")
+    assert (tmp_path / "0.log").read_text() == "0 2\n"
+
+
+def test_what_does_not_load_says_why_when_a_node_is_started(preloaded: PreloadedNodes, tmp_path: Path) -> None:
+    preloaded.load("load_nothing")
+    with pytest.raises(NodeFailedError, match="has no attribute 'load_nothing'"):
+        start(preloaded, tmp_path, "0")
 
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="only Linux shows the command line in a file")
