@@ -9,6 +9,11 @@ What it does is one line each in its history, which outlives it; a line that is 
     begin NAME | commit NAME COUNT | committed NAME | aborted NAME | again SENTENCE | failed SENTENCE
 
 Its group has one static member, so the successor of a killed process takes its place at once.
+
+librdkafka (2.16.1) drops what is queued when it aborts, also records that were sent and wait to be sent again, and
+gives their sequence numbers to the next ones. A broker that has the former takes as many of the latter for the same,
+and the next transaction is committed without them; so it is with Apache Kafka. So nothing is queued when this
+application aborts by itself, and after an error it goes on with a new producer, of another epoch.
 """
 
 from __future__ import annotations
@@ -95,14 +100,13 @@ class TransactionalCopier:
         self._number = 0
         self._copied = 0
         common = {"bootstrap.servers": options.bootstrap, **QUICK_RETRIES}
-        self._producer = Producer(
-            {
-                **common,
-                "transactional.id": options.transactional_id,
-                "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
-                "linger.ms": 1,
-            }
-        )
+        self._producer_settings = {
+            **common,
+            "transactional.id": options.transactional_id,
+            "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+            "linger.ms": 1,
+        }
+        self._producer = Producer(self._producer_settings)
         self._consumer = Consumer(
             {
                 **common,
@@ -145,6 +149,8 @@ class TransactionalCopier:
             ends = self._places({read.partition: read.offset + 1 for read in inputs})
             self._until_done(lambda: self._producer.send_offsets_to_transaction(ends, group, CALL_TIMEOUT_S))
             if self._random.random() < self._options.abort_ratio:
+                while self._producer.flush(CALL_TIMEOUT_S):
+                    pass
                 self._abort(name, inputs)
                 return
             self._note(f"commit {name} {len(inputs)}")
@@ -153,6 +159,8 @@ class TransactionalCopier:
             if not error.args[0].txn_requires_abort():
                 raise
             self._abort(name, inputs)
+            self._producer = Producer(self._producer_settings)
+            self._until_done(lambda: self._producer.init_transactions(CALL_TIMEOUT_S))
         else:
             self._note(f"committed {name}")
 
