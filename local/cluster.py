@@ -135,9 +135,9 @@ class LocalCluster:
         Raises NodeFailedError, PortInUseError or ClusterError, with nothing left running, and nothing on the disk that
         was not there before.
         """
-        self._preload()
         made = NewFiles(self.folder)
         try:
+            self._preload()
             for node in self.nodes.values():
                 check_free(node.port)
             self.folder.mkdir(parents=True, exist_ok=True)
