@@ -130,9 +130,10 @@ def test_a_parked_request_of_a_peer_that_vanished_is_noticed(node: LocalNode) ->
     """By TCP itself: the socket has keepalive, with the system's times."""
     with socket.create_connection((HOST, node.port), timeout=DEADLINE_S) as connection:
         ask(connection, question())
-        port = connection.getsockname()[1]
-        lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
-        ours = [line.split() for line in lines if line.split()[2].endswith(f":{port:04X}")]
+        # The node's end of it. A connection of others that is over may have had the same port.
+        ends = [f":{node.port:04X}", f":{connection.getsockname()[1]:04X}"]
+        lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        ours = [fields for fields in lines if [address[-5:] for address in fields[1:3]] == ends]
         # The kind of timer that runs: 2 is keepalive.
         assert [fields[5].partition(":")[0] for fields in ours] == ["02"]
 
