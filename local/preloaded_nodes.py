@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from threading import Lock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -63,7 +64,8 @@ class PreloadedNodes:
 
     def load(self, function: str) -> None:
         """Has the process call this function of its module, before the next node. Raises NodeFailedError."""
-        self._say({"load": function}, has_answer=False)
+        with self._turn:
+            self._say({"load": function})
 
     def start(self, arguments: Sequence[str], log: Path, *, title: Sequence[str], ends_with_this: bool) -> int:
         """Returns the process id of a new node, which `ps` shows with this `title`. Raises NodeFailedError."""
@@ -88,28 +90,37 @@ class PreloadedNodes:
             self._process.kill()
             for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
                 if stream is not None:
-                    stream.close()
+                    # An order that did not reach it is still there to be written.
+                    with suppress(BrokenPipeError):
+                        stream.close()
             self._process.wait()
 
     def _ask(self, order: Mapping[str, object]) -> int | None:
-        answer: int | None = json.loads(self._say(order, has_answer=True))
-        return answer
-
-    def _say(self, order: Mapping[str, object], *, has_answer: bool) -> bytes:
-        assert self._process.stdin is not None
         assert self._process.stdout is not None
         with self._turn:
-            try:
-                self._process.stdin.write(json.dumps(order).encode() + b"\n")
-                self._process.stdin.flush()
-                line = self._process.stdout.readline() if has_answer else b""
-            except (OSError, ValueError) as error:
-                raise NodeFailedError(f"the process that starts nodes has ended: {error}") from error
-            if has_answer and not line:
-                assert self._process.stderr is not None
-                said = self._process.stderr.read()[-2000:].decode(errors="replace")
-                raise NodeFailedError(f"the process that starts nodes has ended: {said}")
-        return line
+            self._say(order)
+            line = self._process.stdout.readline()
+            if not line:
+                raise self._failure()
+        answer: int | None = json.loads(line)
+        return answer
+
+    def _say(self, order: Mapping[str, object]) -> None:
+        """Holding the turn."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(order).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._failure() from None
+        except (OSError, ValueError) as error:
+            raise NodeFailedError(f"the process that starts nodes has ended: {error}") from error
+
+    def _failure(self) -> NodeFailedError:
+        """With what it said before it ended."""
+        assert self._process.stderr is not None
+        said = self._process.stderr.read()[-2000:].decode(errors="replace")
+        return NodeFailedError(f"the process that starts nodes has ended: {said}")
 
 
 class PreloadedStart(NamedTuple):
