@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Final
 
 import click
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic, OffsetSpec
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from ..client import clock
 from ..client.client_log import SILENT_LOGGER
@@ -17,8 +17,6 @@ from .target import Target
 TIMEOUT_S: Final = 120.0
 # Asking is work for the broker too, and it is busy with what is asked about.
 _POLL_S: Final = 0.05
-_ASK_S: Final = 5.0
-_NO_ANSWER: Final = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT)
 
 _made = 0
 
@@ -50,18 +48,6 @@ def create(client: AdminClient, name: str, partitions: int, *, replicas: int = 1
         client.create_topics([topic], operation_timeout=TIMEOUT_S, request_timeout=TIMEOUT_S)[name].result(TIMEOUT_S)
     except KafkaException as error:
         raise click.ClickException(f"The topic to measure with was refused: {error.args[0].str()}") from error
-
-
-def ask_metadata(client: AdminClient, name: str | None = None) -> ClusterMetadata:
-    """Of all topics or of one, of a cluster whose nodes are lost. A request waits for the broker that it chose, gone or
-    not, until its time is over; the next one chooses among those that are up. Raises KafkaException."""
-    deadline_s = clock.monotonic_s() + TIMEOUT_S
-    while True:
-        try:
-            return client.list_topics(name, timeout=_ASK_S)
-        except KafkaException as error:
-            if error.args[0].code() not in _NO_ANSWER or clock.monotonic_s() > deadline_s:
-                raise
 
 
 def wait_serving(bootstrap: str, name: str, partitions: int) -> None:

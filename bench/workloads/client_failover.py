@@ -20,12 +20,13 @@ from confluent_kafka import ElectionType, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ...client import clock
+from ...client.cluster_metadata import ask_metadata
 from ...local.errors import ClusterError
 from ...local.readiness import wait_ready
 from ..clients.observed_client import ObservedClient
 from ..clients.programs import PROGRAMS
 from ..target import Cluster, Target
-from ..topics import TIMEOUT_S, admin, ask_metadata
+from ..topics import TIMEOUT_S, admin
 
 _TOPIC: Final = "watched"
 _REPLICAS: Final = 3

@@ -19,13 +19,14 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from ...chaos.checkers.records import judge
 from ...chaos.workloads.numbered_records import read_all
 from ...client import clock
+from ...client.cluster_metadata import ask_metadata
 from ...local.errors import ClusterError
 from ...local.local_node import LocalNode
 from ...local.readiness import wait_ready
 from ..eager_writer import EagerWriter
 from ..quorum_state import wait_settled
 from ..target import Cluster, Target
-from ..topics import TIMEOUT_S, admin, ask_metadata
+from ..topics import TIMEOUT_S, admin
 
 DEFAULTS: Final[Mapping[str, str]] = {}
 QUICK_TIMEOUTS: Final[Mapping[str, str]] = {

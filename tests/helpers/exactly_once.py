@@ -18,7 +18,6 @@ from typing import Final, Protocol
 
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
-from librdkafka_metadata import ask_metadata
 from missing_tools import unavailable
 from replicated_cluster import DEADLINE_S
 from waiting import wait_for
@@ -29,6 +28,7 @@ from penstock.chaos.checkers.copies import Attempt
 from penstock.chaos.workloads.transactional_copier import FAILED, read_attempts
 from penstock.client import clock
 from penstock.client.client_log import SILENT_LOGGER
+from penstock.client.cluster_metadata import ask_metadata
 from penstock.local.apache_kafka.cluster import KafkaCluster
 from penstock.local.apache_kafka.jars import JarsUnavailableError, KafkaJars, install
 from penstock.local.apache_kafka.tools import MAIN_CLASSES

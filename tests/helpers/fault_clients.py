@@ -9,10 +9,10 @@ from random import Random
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewTopic
-from librdkafka_metadata import ask_metadata
 
 from penstock.chaos.faults.node_faults import NodeFaults
 from penstock.chaos.workloads.numbered_records import NumberedRecords
+from penstock.client.cluster_metadata import ask_metadata
 from penstock.local.cluster import LocalCluster
 
 DEADLINE_S = 60.0

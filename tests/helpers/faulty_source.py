@@ -8,12 +8,12 @@ from typing import Final
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
-from librdkafka_metadata import ask_metadata
 from pipeline_topics import Sent, send
 from waiting import wait_for
 
 from penstock.broker.coordination.key_partitions import partition_of_key
 from penstock.client.client_log import SILENT_LOGGER
+from penstock.client.cluster_metadata import ask_metadata
 from penstock.local.cluster import LocalCluster
 
 TRANSACTIONS_TOPIC: Final = "__transaction_state"

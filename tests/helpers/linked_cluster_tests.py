@@ -13,13 +13,13 @@ from typing import Final, get_args
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from librdkafka_metadata import ask_metadata
 from waiting import wait_for
 
 from penstock.chaos.links.link import CutMode, Link, Stream, links_of
 from penstock.chaos.links.linked_cluster import LinkedCluster
 from penstock.chaos.workloads.numbered_records import NumberedRecords
 from penstock.client.client_log import SILENT_LOGGER
+from penstock.client.cluster_metadata import ask_metadata
 from penstock.local.errors import ClusterError
 
 PROPERTIES: Final[Mapping[str, str]] = {"broker.session.timeout.ms": "60000", "replica.lag.time.max.ms": "1500"}

@@ -10,11 +10,11 @@ from typing import Final
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 from exactly_once import committed_offsets
-from librdkafka_metadata import ask_metadata
 from replicated_cluster import DEADLINE_S
 
 from penstock.client import clock
 from penstock.client.client_log import SILENT_LOGGER
+from penstock.client.cluster_metadata import ask_metadata
 
 ORDERS: Final = "orders"
 PRICES: Final = "prices"

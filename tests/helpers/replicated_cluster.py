@@ -13,13 +13,13 @@ from pathlib import Path
 from cluster_views import metadata
 from confluent_kafka import ElectionType, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
-from librdkafka_metadata import ask_metadata
 from metadata_history import read_history
 from waiting import wait_for
 
 from penstock.chaos.checkers.leaderships import ClusterState, judge_leaderships
 from penstock.chaos.workloads.steady_records import SETTINGS, SteadyRecords
 from penstock.client.client_log import SILENT_LOGGER
+from penstock.client.cluster_metadata import ask_metadata
 from penstock.local.cluster import LocalCluster
 
 DEADLINE_S = 90.0

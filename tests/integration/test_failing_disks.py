@@ -28,7 +28,6 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from fault_clients import DEADLINE_S, numbered
-from librdkafka_metadata import ask_metadata
 from missing_tools import small_disk
 from waiting import wait_for
 
@@ -36,6 +35,7 @@ from penstock.chaos.faults.node_faults import NodeFaults
 from penstock.chaos.faults.orders import DiskFault, DiskOperation
 from penstock.chaos.faults.small_disk import SmallDisk
 from penstock.client import clock
+from penstock.client.cluster_metadata import ask_metadata
 from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]

@@ -24,10 +24,10 @@ from kio.schema.alter_replica_log_dirs.v2.request import (
 )
 from kio.schema.types import TopicName
 from kio.static.primitive import i32
-from librdkafka_metadata import ask_metadata
 from numbered_load import DEADLINE_S, NumberedLoad, read_all
 from waiting import wait_for
 
+from penstock.client.cluster_metadata import ask_metadata
 from penstock.client.connection import connect
 from penstock.local.apache_kafka.jars import KafkaJars
 from penstock.local.apache_kafka.tools import run_tool

@@ -8,7 +8,6 @@ from typing import Final
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from librdkafka_metadata import ask_metadata
 from waiting import DEADLINE_S, wait_for
 
 from penstock.chaos.workloads.confluent_session import ConfluentSession
@@ -16,6 +15,7 @@ from penstock.chaos.workloads.outcomes import NotDoneError
 from penstock.chaos.workloads.overdue_call import call_within
 from penstock.chaos.workloads.session import Send, Session, SessionOptions, key_of
 from penstock.client.client_log import SILENT_LOGGER
+from penstock.client.cluster_metadata import ask_metadata
 from penstock.local.cluster import LocalCluster
 
 pytestmark = pytest.mark.integration

@@ -13,10 +13,10 @@ import pytest
 from confluent_kafka import ElectionType, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from librdkafka_metadata import ask_metadata
 from numbered_load import DEADLINE_S, NumberedLoad
 
 from penstock.client.clock import wait_until
+from penstock.client.cluster_metadata import ask_metadata
 from penstock.local.apache_kafka.jars import KafkaJars
 from penstock.local.apache_kafka.tools import run_tool
 from penstock.local.cluster import LocalCluster

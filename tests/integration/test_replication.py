@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from librdkafka_metadata import ask_metadata
 from numbered_load import DEADLINE_S, NumberedLoad, read_all
 from waiting import wait_for
 
+from penstock.client.cluster_metadata import ask_metadata
 from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]

@@ -17,9 +17,9 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import NewTopic
-from librdkafka_metadata import ask_metadata
 from waiting import wait_for
 
+from penstock.client.cluster_metadata import ask_metadata
 from penstock.local.cluster import LocalCluster
 from penstock.protocol.errors import ErrorCode
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from librdkafka_metadata import ask_metadata
 from s3_server import BUCKET, S3Server
 from waiting import wait_for
 
 from penstock.client import clock
+from penstock.client.cluster_metadata import ask_metadata
 from penstock.local.cluster import LocalCluster
 from penstock.local.local_node import environment_without_properties
 from penstock.storage.tiers.object_tier import open_tier

@@ -17,7 +17,6 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from copied_records import differences, records_of
-from librdkafka_metadata import ask_metadata
 from missing_tools import need_toxiproxy
 from pipeline_process import QUICK_SOURCE, PipelineProcess, pipeline_process
 from pipeline_topics import Sent, create_topics, drain, produce, produce_aborted
@@ -27,6 +26,7 @@ from waiting import wait_for
 from penstock.broker.coordination.key_partitions import partition_of_key
 from penstock.chaos.links.link import links_of
 from penstock.chaos.links.proxied_cluster import ProxiedCluster
+from penstock.client.cluster_metadata import ask_metadata
 from penstock.local.cluster import LocalCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(7200)]
