@@ -46,13 +46,8 @@ from ...storage.log.rules.append_info import AppendInfo
 from ...storage.log.rules.batch_admission import read_produced_batch
 from ...storage.log.rules.record_batch import ProducedBatch
 from ...storage.log.rules.transaction_verification import TransactionVerification
-from ..coordinators.transaction_verifier import (
-    Outcomes,
-    TransactionSupport,
-    TransactionVerifier,
-    Writer,
-    needs_confirmation,
-)
+from ..coordinators.rules.transaction_writer import TransactionSupport, TransactionWriter
+from ..coordinators.transaction_verifier import Outcomes, TransactionVerifier, needs_confirmation
 from ..network.handlers import Handlers
 from ..network.request import Request, RequestContext
 from ..network.rules.request_memory import RequestMemory
@@ -236,7 +231,9 @@ class ProduceHandler:
         assert message.transactional_id is not None
         version = request.api_version
         first = next(iter(headers.values()))
-        writer = Writer(message.transactional_id, first.producer_id, first.producer_epoch, transaction_support(version))
+        writer = TransactionWriter(
+            message.transactional_id, first.producer_id, first.producer_epoch, transaction_support(version)
+        )
         sequences = {partition: header.base_sequence for partition, header in headers.items()}
         outcomes = self._verifier.begin(writer, sequences)
         if not needs_confirmation(outcomes):

@@ -33,7 +33,8 @@ from ...quorum.metadata.image import TopicImage
 from ..cluster.metadata_cache import MetadataCache
 from ..coordination.ports import TransactionProducer
 from ..coordinators.group_coordinator import GroupCoordinator, GroupPartition
-from ..coordinators.transaction_verifier import Outcome, Outcomes, TransactionSupport, TransactionVerifier, Writer
+from ..coordinators.rules.transaction_writer import TransactionSupport, TransactionWriter
+from ..coordinators.transaction_verifier import Outcome, Outcomes, TransactionVerifier
 from ..groups.offset_protocol import Committer
 from ..groups.offset_records import OffsetRecords, TopicOffsets, codes_by_topic, encode_offsets
 from ..network.handlers import Handlers
@@ -124,7 +125,7 @@ class TransactionalOffsets:
         except KafkaError as error:
             respond(error.code)
             return
-        writer = Writer(
+        writer = TransactionWriter(
             str(message.transactional_id), int(message.producer_id), int(message.producer_epoch), _support(version)
         )
         batches = {coordinator.partition: NO_SEQUENCE}
@@ -188,7 +189,7 @@ def _denied_topics(message: TxnOffsetCommitRequest, context: RequestContext) -> 
 def _commit(
     coordinator: GroupPartition,
     message: TxnOffsetCommitRequest,
-    writer: Writer,
+    writer: TransactionWriter,
     records: OffsetRecords,
     verification: Outcome,
 ) -> None:

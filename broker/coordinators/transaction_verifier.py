@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from enum import Enum, auto
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from ...protocol.errors import ErrorCode, KafkaError
@@ -24,39 +23,14 @@ from ..coordination.key_partitions import partition_of_key
 from ..replicas.partition import Partition
 from ..timing.rules.duration_histogram import NS_PER_S, DurationHistogram
 from ..timing.runtime import Runtime
+from .rules.transaction_writer import Place, TransactionSupport, TransactionWriter
 from .transaction_coordinator import TRANSACTIONS_TOPIC
 
 logger = logging.getLogger(__name__)
 
-
-class TransactionSupport(Enum):
-    """What a transactional client supports, by the version of its request (KIP-890)."""
-
-    OLD_ERRORS = auto()
-    ABORTABLE_ERROR = auto()
-    """TRANSACTION_ABORTABLE (KIP-890, first part)."""
-    ADDS_PARTITIONS = auto()
-    """A partition that is written to becomes part of the transaction (KIP-890, second part)."""
-
-    @property
-    def adds_partitions(self) -> bool:
-        return self is TransactionSupport.ADDS_PARTITIONS
-
-
-class Writer(NamedTuple):
-    """Who writes."""
-
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
-    support: TransactionSupport
-
-
 Outcome: TypeAlias = TransactionVerification | KafkaError | None
 """Of a partition: what its append is to bring, or why there is to be none. None while the transaction goes on there."""
 Outcomes: TypeAlias = Mapping[Partition, Outcome]
-Place: TypeAlias = tuple[str, int]
-"""Topic and partition."""
 
 
 class Peers(Protocol):
@@ -103,7 +77,7 @@ class TransactionVerifier:
         for task in self._in_flight.values():
             task.cancel()
 
-    def begin(self, writer: Writer, batches: Mapping[Partition, int]) -> dict[Partition, Outcome]:
+    def begin(self, writer: TransactionWriter, batches: Mapping[Partition, int]) -> dict[Partition, Outcome]:
         """What the partitions say; `batches` has the first sequence for each. Those that have a verification are to be
         confirmed before anything is appended to them; see `needs_confirmation`."""
         outcomes: dict[Partition, Outcome] = {}
@@ -127,7 +101,7 @@ class TransactionVerifier:
 
     def confirm(
         self,
-        writer: Writer,
+        writer: TransactionWriter,
         batches: Mapping[Partition, int],
         outcomes: Outcomes,
         on_confirmed: Callable[[Outcomes], None],
@@ -150,7 +124,7 @@ class TransactionVerifier:
         return self._loop
 
     def ask(
-        self, writer: Writer, places: Iterable[Place], on_answer: Callable[[Mapping[Place, ErrorCode]], None]
+        self, writer: TransactionWriter, places: Iterable[Place], on_answer: Callable[[Mapping[Place, ErrorCode]], None]
     ) -> None:
         """`on_answer` receives the errors, by partition."""
         question = _Question(writer, tuple(places), on_answer)
@@ -236,7 +210,7 @@ TOP_ERRORS: Final = {ErrorCode.CLUSTER_AUTHORIZATION_FAILED: ErrorCode.INVALID_T
 
 
 class _Question(NamedTuple):
-    writer: Writer
+    writer: TransactionWriter
     places: tuple[Place, ...]
     on_answer: Callable[[Mapping[Place, ErrorCode]], None]
 
@@ -267,7 +241,7 @@ class _Confirmation:
     def __init__(
         self,
         verifier: TransactionVerifier,
-        writer: Writer,
+        writer: TransactionWriter,
         batches: Mapping[Partition, int],
         on_confirmed: Callable[[Outcomes], None],
     ) -> None:

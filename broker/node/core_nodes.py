@@ -23,7 +23,7 @@ from typing import Final, TextIO
 
 from ...storage.workers.parent_end import signal_at_end_of
 from ..configuration.node_config import NodeConfig
-from . import preloaded
+from . import node_code
 from .log_lines import log_to_standard_error
 from .main import run
 
@@ -36,9 +36,9 @@ _KILLED_STATUS: Final = 128
 
 def run_all(configs: Sequence[NodeConfig], run_node: Callable[[NodeConfig], int] = run) -> int:
     """Runs the nodes until they are told to stop, or one of them ends; returns the exit status of the whole."""
-    preloaded.load()
-    preloaded.load_for_several()
-    preloaded.load_handlers()
+    node_code.load()
+    node_code.load_for_several()
+    node_code.load_handlers()
     # No collection touches, and so copies, what nodes share.
     gc.freeze()
     gc.enable()

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from ...broker.configuration.properties import load_properties, merge_properties
-from ...broker.node import main, preloaded
+from ...broker.node import main, node_code
 from ...protocol.errors import ConfigError
 from ...storage.disk.files import DiskFiles
 from .faulty_files import FaultyFiles
@@ -21,9 +21,9 @@ from .synced_ends import SyncedEnds
 
 def load() -> None:
     """For `local/forking_process.py`. What nodes load after their start is there, too: tests ask for all of it."""
-    preloaded.load()
-    preloaded.load_for_several()
-    preloaded.load_handlers()
+    node_code.load()
+    node_code.load_for_several()
+    node_code.load_handlers()
 
 
 def run(orders_path: str, properties_path: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from kio.schema.add_partitions_to_txn.v5.request import (
     AddPartitionsToTxnRequest,
@@ -16,17 +15,15 @@ from kio.static.primitive import i16, i32
 
 from ....protocol.errors import ErrorCode
 from ....protocol.messages import Response
-
-if TYPE_CHECKING:
-    from ..transaction_verifier import Place, Writer
+from .transaction_writer import Place, TransactionWriter
 
 
-def verification_request(questions: Iterable[tuple[Writer, Sequence[Place]]]) -> AddPartitionsToTxnRequest:
+def verification_request(questions: Iterable[tuple[TransactionWriter, Sequence[Place]]]) -> AddPartitionsToTxnRequest:
     """Of writers with different transactional ids."""
     return AddPartitionsToTxnRequest(transactions=tuple(_transaction(writer, places) for writer, places in questions))
 
 
-def _transaction(writer: Writer, places: Sequence[Place]) -> AddPartitionsToTxnTransaction:
+def _transaction(writer: TransactionWriter, places: Sequence[Place]) -> AddPartitionsToTxnTransaction:
     topics: dict[str, list[i32]] = {}
     for topic, index in places:
         topics.setdefault(topic, []).append(i32(index))

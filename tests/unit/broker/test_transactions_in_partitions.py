@@ -29,7 +29,8 @@ from memory_node import LATEST, MINUTE, World, create_topic, describe, ready_coo
 from waiting import ask_until
 
 from penstock.broker.coordination.key_partitions import partition_of_key
-from penstock.broker.coordinators.transaction_verifier import Place, TransactionVerifier
+from penstock.broker.coordinators.rules.transaction_writer import Place
+from penstock.broker.coordinators.transaction_verifier import TransactionVerifier
 from penstock.broker.node.server import Node
 from penstock.client.connection import Connection
 from penstock.protocol.errors import ErrorCode
