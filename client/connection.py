@@ -180,32 +180,36 @@ class Connection:
 
     async def _exchange(self, what: str, encode: Callable[[int], bytes], timeout_ms: int) -> bytes:
         """The frame that answers; `encode` makes the one that asks, from its correlation id."""
-        is_answered = False
-        try:
-            async with self._turn, asyncio.timeout(timeout_ms / 1000):
-                self._correlation_id = (self._correlation_id + 1) % 2**31
-                sent_id = self._correlation_id
-                if self._writer.is_closing():
-                    # uvloop takes a write for an error of its caller then.
-                    raise ConnectionResetError("it is closed")
-                self._writer.write(encode(sent_id))
-                await self._writer.drain()
-                frame = await self._read_frame()
-            (correlation_id,) = _INT.unpack_from(frame)
-            if correlation_id != sent_id:
-                raise CorruptData(f"{self._peer} answered {what} with correlation id {correlation_id}, not {sent_id}")
-            is_answered = True
-            return frame
-        except TimeoutError:
-            raise TimeoutError(f"{self._peer} did not answer {what} within {timeout_ms} ms") from None
-        except asyncio.IncompleteReadError:
-            raise ConnectionError(f"{self._peer} closed the connection instead of answering {what}") from None
-        except OSError as error:
-            raise ConnectionError(f"{self._peer} is gone, {what} was not answered: {error}") from None
-        finally:
-            if not is_answered:
-                # What the peer has not taken yet is not to reach it later.
-                self._writer.transport.abort()
+        # Who gives up while it waits for its turn leaves the connection to the one that has it.
+        async with self._turn:
+            is_answered = False
+            try:
+                async with asyncio.timeout(timeout_ms / 1000):
+                    self._correlation_id = (self._correlation_id + 1) % 2**31
+                    sent_id = self._correlation_id
+                    if self._writer.is_closing():
+                        # uvloop takes a write for an error of its caller then.
+                        raise ConnectionResetError("it is closed")
+                    self._writer.write(encode(sent_id))
+                    await self._writer.drain()
+                    frame = await self._read_frame()
+                (correlation_id,) = _INT.unpack_from(frame)
+                if correlation_id != sent_id:
+                    raise CorruptData(
+                        f"{self._peer} answered {what} with correlation id {correlation_id}, not {sent_id}"
+                    )
+                is_answered = True
+                return frame
+            except TimeoutError:
+                raise TimeoutError(f"{self._peer} did not answer {what} within {timeout_ms} ms") from None
+            except asyncio.IncompleteReadError:
+                raise ConnectionError(f"{self._peer} closed the connection instead of answering {what}") from None
+            except OSError as error:
+                raise ConnectionError(f"{self._peer} is gone, {what} was not answered: {error}") from None
+            finally:
+                if not is_answered:
+                    # What the peer has not taken yet is not to reach it later.
+                    self._writer.transport.abort()
 
     async def _read_frame(self) -> bytes:
         (size,) = _INT.unpack(await self._reader.readexactly(_INT.size))

@@ -97,6 +97,22 @@ def test_an_answer_past_the_deadline_is_a_timeout() -> None:
     run(answering(lambda _: b""), scenario_that_fails(TimeoutError, "Metadata v13 within 200 ms"))
 
 
+def test_a_request_that_is_given_up_before_its_turn_leaves_the_connection_to_the_one_before_it() -> None:
+    async def scenario(host: str, port: int) -> None:
+        async with await connect(host, port) as connection:
+            first = asyncio.ensure_future(connection.call(QUESTION))
+            second = asyncio.ensure_future(connection.call(QUESTION))
+            # Both have begun: the first is on its way, the second waits.
+            await asyncio.sleep(0)
+            second.cancel()
+            assert isinstance(await first, MetadataResponse13)
+            assert second.cancelled()
+            assert isinstance(await connection.call(QUESTION), MetadataResponse13)
+
+    heard = run(behaved({3: (0, 13), 18: (0, 4)}), scenario)
+    assert [header.api_key for header in heard] == [18, 3, 3]
+
+
 def test_a_foreign_correlation_id_is_corrupt() -> None:
     run(
         answering(lambda header: metadata_answer(header._replace(correlation_id=99))),
