@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from ...protocol.errors import CorruptData, ErrorCode, KafkaError
 from ...protocol.ids import NodeId
@@ -110,18 +111,18 @@ class PeerChannel:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, str(error)) from error
 
     async def _answer(self, broker_id: NodeId, answer: Awaitable[Response]) -> Response:
-        """Given up for lost if the broker is fenced meanwhile."""
-        was_active = self._is_active(broker_id)
+        """Given up for lost if the broker is fenced meanwhile, or is another process."""
+        asked = self._unfenced_process(broker_id)
 
         def lost() -> str | None:
-            is_fenced = was_active and not self._is_active(broker_id)
-            return f"node {broker_id} was fenced before it answered" if is_fenced else None
+            is_lost = asked is not None and self._unfenced_process(broker_id) != asked
+            return f"node {broker_id} was fenced before it answered" if is_lost else None
 
         return await answer_unless(answer, lost, check_ms=FENCED_CHECK_MS)
 
-    def _is_active(self, broker_id: NodeId) -> bool:
+    def _unfenced_process(self, broker_id: NodeId) -> UUID | None:
         broker = self._metadata.image.brokers.get(broker_id)
-        return broker is not None and not broker.is_fenced
+        return None if broker is None or broker.is_fenced else broker.incarnation_id
 
     async def close(self) -> None:
         """The node stops."""

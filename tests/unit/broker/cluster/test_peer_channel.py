@@ -20,6 +20,7 @@ from kio.schema.types import GroupId
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 from metadata_cluster import Cluster
 
+from penstock.broker.cluster import peer_channel
 from penstock.broker.cluster.metadata_cache import MetadataCache
 from penstock.broker.cluster.peer_channel import PeerChannel
 from penstock.broker.cluster.peers import PeerConnector
@@ -27,8 +28,9 @@ from penstock.broker.configuration.node_config import load
 from penstock.broker.node.server import Node
 from penstock.chaos.simulation.virtual_loop import VirtualLoop
 from penstock.protocol.errors import ErrorCode, KafkaError
-from penstock.protocol.ids import NodeId
+from penstock.protocol.ids import BrokerEpoch, NodeId
 from penstock.quorum.links.rules.peer_proof import NONCE_BYTES, PeerHello
+from penstock.quorum.metadata.image import BrokerRegistration, MetadataImage
 from penstock.storage.disk.memory_files import MemoryFiles
 
 NO_TIME = i32Timedelta.parse(timedelta())
@@ -98,6 +100,58 @@ def test_a_request_reaches_another_broker_and_this_one_alike() -> None:
         await first.stop()
 
     run(scenario)
+
+
+@pytest.mark.parametrize("is_another_process", [True, False])
+def test_a_request_to_a_process_that_was_replaced_between_two_looks_is_lost(
+    monkeypatch: pytest.MonkeyPatch, *, is_another_process: bool
+) -> None:
+    monkeypatch.setattr(peer_channel, "FENCED_CHECK_MS", 1)
+
+    def brokers(incarnation: int, *, is_fenced: bool) -> MetadataImage:
+        broker = BrokerRegistration(
+            id=NodeId(2), epoch=BrokerEpoch(1), incarnation_id=UUID(int=incarnation), is_fenced=is_fenced
+        )
+        return MetadataImage(brokers={broker.id: broker})
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        metadata = MetadataCache(NodeId(1))
+        metadata.image = brokers(5, is_fenced=False)
+        told: asyncio.Future[None] = loop.create_future()
+
+        class Peer:
+            """Takes a request, and answers none."""
+
+            is_open = True
+
+            async def call(self, *_: object, **__: object) -> None:
+                told.set_result(None)
+                await loop.create_future()
+
+            async def close(self) -> None: ...
+
+        channel = PeerChannel(
+            metadata, cast(Callable[[], PeerConnector], None), node_id=NodeId(1), listener_name="X", loop=loop
+        )
+
+        async def connect(_broker_id: NodeId) -> Peer:
+            return Peer()
+
+        monkeypatch.setattr(channel, "_connect", connect)
+        asked = asyncio.ensure_future(channel.request(2, HEARTBEAT))
+        await told
+        # Its session ends and another one begins, within one turn of the loop.
+        metadata.image = brokers(5, is_fenced=True)
+        metadata.image = brokers(9 if is_another_process else 5, is_fenced=False)
+        if is_another_process:
+            assert await error_of(asked) is ErrorCode.NETWORK_EXCEPTION
+        else:
+            done, _ = await asyncio.wait({asked}, timeout=0.05)
+            assert not done
+            asked.cancel()
+
+    asyncio.run(main())
 
 
 def test_a_broker_that_comes_back_elsewhere_is_found_and_one_that_is_gone_is_an_error() -> None:
