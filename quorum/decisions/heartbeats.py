@@ -63,7 +63,7 @@ def heartbeat(
         records, is_fenced, should_shut_down = fence(image, broker, context), True, request.want_shut_down
     elif broker.in_controlled_shutdown or request.want_shut_down:
         if not _leads_any(image, broker.id):
-            records, is_fenced, should_shut_down = fence(image, broker, context), True, True
+            records, is_fenced, should_shut_down = fence(image, broker, context, has_said_so=True), True, True
         elif not broker.in_controlled_shutdown:
             change = BrokerRegistrationChangeRecord(
                 broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=True
@@ -109,9 +109,19 @@ def fence_gone(image: MetadataImage, gone: GoneBroker, context: DecisionContext)
     return ControllerResult(records=tuple(fence(image, broker, context)), response=True, left_broker=broker.id)
 
 
-def fence(image: MetadataImage, broker: BrokerRegistration, context: DecisionContext) -> list[MetadataRecord]:
-    """Return the records that shut a broker out: others lead in its place where they can."""
-    change = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, is_fenced=True)
+def fence(
+    image: MetadataImage, broker: BrokerRegistration, context: DecisionContext, *, has_said_so: bool = False
+) -> list[MetadataRecord]:
+    """Return the records that shut a broker out: others lead in its place where they can.
+
+    One that `has_said_so` goes by a controlled shutdown.
+    """
+    change = BrokerRegistrationChangeRecord(
+        broker_id=broker.id,
+        broker_epoch=broker.epoch,
+        is_fenced=True,
+        in_controlled_shutdown=True if has_said_so else None,
+    )
     return [*_without(image, broker, context), change]
 
 

@@ -60,11 +60,11 @@ class BrokerOutages:
             if before.leader == broker_id != after.leader:
                 moved += after.leader >= 0
                 leaderless += after.leader < 0
-        is_fenced = image.brokers[broker_id].is_fenced
+        has_said_so = image.brokers[broker_id].in_controlled_shutdown
         logger.warning(
             "Broker left: broker=%d reason=%s out_of_isr=%d leaders_moved=%d without_leader=%d",
             broker_id,
-            "fenced" if is_fenced else "controlled shutdown",
+            "controlled shutdown" if has_said_so else "fenced",
             left_isr,
             moved,
             leaderless,

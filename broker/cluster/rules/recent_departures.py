@@ -38,7 +38,7 @@ class RecentDepartures:
             now = image.brokers.get(broker_id)
             if now is None or not now.is_fenced:
                 self._until_ms.pop(broker_id, None)
-            elif broker.is_active:
+            elif broker.is_active and not now.in_controlled_shutdown:
                 self._until_ms[broker_id] = self._now_ms() + LISTED_MS
 
     @property

@@ -73,7 +73,11 @@ def test_a_broker_that_was_removed_is_not_told_of(world: World) -> None:
     assert world.departures.broker_ids == set()
 
 
-def test_a_broker_that_said_that_it_goes_is_not_told_of(world: World) -> None:
-    world.change(in_controlled_shutdown=True)
-    world.change(is_fenced=True)
+@pytest.mark.parametrize(
+    "changes",
+    [({"in_controlled_shutdown": True}, {"is_fenced": True}), ({"in_controlled_shutdown": True, "is_fenced": True},)],
+)
+def test_a_broker_that_said_that_it_goes_is_not_told_of(world: World, changes: tuple[dict[str, object], ...]) -> None:
+    for change in changes:
+        world.change(**change)
     assert world.departures.broker_ids == set()

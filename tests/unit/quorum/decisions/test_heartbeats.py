@@ -62,6 +62,10 @@ def test_a_broker_that_leads_nothing_may_stop_at_once(cluster: Cluster) -> None:
     start(cluster)
     assert beat(cluster, wants_shutdown=True).should_shut_down
     assert cluster.image.brokers[1].is_fenced
+    # It has said that it goes, so that no broker takes it for one that was lost.
+    assert cluster.image.brokers[1].in_controlled_shutdown
+    start(cluster, incarnation=2)
+    assert cluster.image.brokers[1].is_active
 
 
 def test_a_fence_on_request(cluster: Cluster) -> None:
