@@ -43,8 +43,9 @@ class BrokerProbes:
     def on_inactive(self) -> None:
         self._rules.on_inactive()
 
-    def on_heard(self, broker_id: NodeId, broker_epoch: BrokerEpoch) -> None:
-        self._apply_effects(self._rules.on_heard(broker_id, broker_epoch, self._controller.image, self._now_ms()))
+    def on_heard(self, broker_id: NodeId, broker_epoch: BrokerEpoch, heard_ms: int) -> None:
+        image, now_ms = self._controller.image, self._now_ms()
+        self._apply_effects(self._rules.on_heard(broker_id, broker_epoch, image, now_ms, heard_ms=heard_ms))
 
     def on_connection_closed(self, broker_id: NodeId) -> None:
         """Hear that the broker's side closed the connection by which its last heartbeat came to this node."""

@@ -197,6 +197,7 @@ class Controller:
         Raises KafkaError: the decision's own, or NOT_CONTROLLER when this node is not active or stops being so (then
         the change may or may not happen). A caller that stops waiting does not stop the change.
         """
+        asked_ms = self._now_ms()
         while self._background_decision is not None:
             await asyncio.shield(self._background_decision)
         try:
@@ -221,7 +222,7 @@ class Controller:
             self._sessions.end(result.left_broker)
         elif result.heard_broker is not None and result.heard_broker in self._overlay.brokers:
             # It may be in no image any more: leadership can have been lost while this was decided.
-            self._watcher.on_heard(result.heard_broker, self._overlay.brokers[result.heard_broker].epoch)
+            self._watcher.on_heard(result.heard_broker, self._overlay.brokers[result.heard_broker].epoch, asked_ms)
         if last is not None:
             try:
                 await asyncio.shield(last)

@@ -17,8 +17,8 @@ class BrokerWatcher(Protocol):
     def on_inactive(self) -> None:
         """This node is not the active controller, or not any more."""
 
-    def on_heard(self, broker_id: NodeId, broker_epoch: BrokerEpoch) -> None:
-        """A heartbeat or registration of that process of a broker was accepted."""
+    def on_heard(self, broker_id: NodeId, broker_epoch: BrokerEpoch, heard_ms: int) -> None:
+        """A heartbeat or registration of that process of a broker was accepted; it came at `heard_ms` of the loop."""
 
 
 class NoWatcher:

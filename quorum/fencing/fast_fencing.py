@@ -23,7 +23,8 @@ refuses for a process that lives. What becomes of one attempt:
 An attempt begins, and ends in a fence, only for a broker that is unfenced, not shutting down and not this node, and
 while fewer than half of the brokers were fenced so within a session and have not registered anew. It fences only with a
 fresh quorum, and waits for one: a process may end in a pause of the whole machine in which no voter was heard, and no
-second sign of its end will come. Nothing is unsafe when it errs: epochs fence, this only decides how soon.
+second sign of its end will come. A heartbeat that came before the attempt began, and waited behind a long decision, is
+none of those that the table speaks of. Nothing is unsafe when it errs: epochs fence, this only decides how soon.
 """
 
 from collections.abc import Iterable
@@ -99,6 +100,8 @@ class FastFencing:
         self._session_timeout_ms = session_timeout_ms
         self._attempts: dict[NodeId, Attempt] = {}
         self._refusals: dict[NodeId, int] = {}
+        # When the sign came for which a broker was looked for last.
+        self._begun_ms: dict[NodeId, int] = {}
         # On becoming active: who is looked for first, and who when that has come to its end.
         self._first: NodeId | None = None
         self._later: tuple[NodeId, ...] = ()
@@ -142,9 +145,12 @@ class FastFencing:
         return self._begin([broker_id], image, now_ms)
 
     def on_heard(
-        self, broker_id: NodeId, broker_epoch: BrokerEpoch, image: MetadataImage, now_ms: int
+        self, broker_id: NodeId, broker_epoch: BrokerEpoch, image: MetadataImage, now_ms: int, *, heard_ms: int
     ) -> tuple[Effect, ...]:
-        """Hear a heartbeat or a registration of a broker."""
+        """Hear a heartbeat or a registration of a broker, which came at `heard_ms` and may have waited for its turn."""
+        if heard_ms < self._begun_ms.get(broker_id, heard_ms):
+            # It says nothing about a process that ended since.
+            return ()
         effects: tuple[Effect, ...] = ()
         self._fencing.pop(broker_id, None)
         fenced = self._fenced.pop(broker_id, None)
@@ -237,6 +243,7 @@ class FastFencing:
                 new_beginnings=new_beginnings,
             )
             self._attempts[broker_id], self._refusals[broker_id] = attempt, 0
+            self._begun_ms[broker_id] = now_ms
             effects.append(Dial(attempt=attempt, at_ms=attempt.started_ms + DIAL_TIMES_MS[0]))
         return tuple(effects)
 

@@ -93,7 +93,8 @@ async def test_a_broker_whose_heartbeat_is_decided_before_is_not_fenced() -> Non
     with bound() as taken:
         controller = FencingController(taken.getsockname()[1])
         probes = probes_of(controller)
-        controller.before_decision = lambda: probes.on_heard(NodeId(2), BrokerEpoch(2))
+        loop = asyncio.get_running_loop()
+        controller.before_decision = lambda: probes.on_heard(NodeId(2), BrokerEpoch(2), int(loop.time() * 1000))
         probes.on_connection_closed(NodeId(2))
         await controller.answered.wait()
         assert not controller.fenced.done()

@@ -240,7 +240,7 @@ class Watcher:
         assert not self.controller.has_fresh_quorum
         self.heard.append("inactive")
 
-    def on_heard(self, broker_id: int, broker_epoch: int) -> None:
+    def on_heard(self, broker_id: int, broker_epoch: int, _heard_ms: int) -> None:
         self.heard.append((broker_id, broker_epoch))
 
 

@@ -55,9 +55,12 @@ class Brokers:
     def closed(self, broker_id: int) -> tuple[Effect, ...]:
         return self.rules.on_closed(NodeId(broker_id), self.image, self.now_ms)
 
-    def heard(self, broker_id: int, broker_epoch: int | None = None) -> tuple[Effect, ...]:
+    def heard(
+        self, broker_id: int, broker_epoch: int | None = None, *, heard_ms: int | None = None
+    ) -> tuple[Effect, ...]:
         epoch = self.image.brokers[broker_id].epoch if broker_epoch is None else broker_epoch
-        return self.rules.on_heard(NodeId(broker_id), BrokerEpoch(epoch), self.image, self.now_ms)
+        came_ms = self.now_ms if heard_ms is None else heard_ms
+        return self.rules.on_heard(NodeId(broker_id), BrokerEpoch(epoch), self.image, self.now_ms, heard_ms=came_ms)
 
     def dialed(self, attempt: Attempt, *, is_refused: bool = True) -> tuple[Effect, ...]:
         return self.rules.on_dialed(attempt, self.image, self.now_ms, is_refused=is_refused, has_quorum=self.has_quorum)
@@ -300,6 +303,23 @@ def test_a_broker_that_is_heard_before_the_decision_is_neither_fenced_nor_barred
     brokers.rules.on_not_fenced(fence)
     assert brokers.heard(2, epoch) == ()
     assert brokers.rules.is_fencing(brokers.ask_to_fence(2))
+
+
+def test_a_heartbeat_that_came_before_the_connection_closed_and_waited_since_is_no_sign_of_life(
+    brokers: Brokers,
+) -> None:
+    came_ms = brokers.now_ms
+    brokers.now_ms += 1
+    attempt = brokers.attempt(2)
+    assert brokers.heard(2, heard_ms=came_ms) == ()
+    assert brokers.rules.is_dialing(attempt)
+    (fence,) = brokers.refuse_all(attempt)
+    assert isinstance(fence, Fence)
+    assert brokers.heard(2, heard_ms=came_ms) == ()
+    assert brokers.rules.is_fencing(fence)
+    brokers.rules.on_fenced(fence, brokers.now_ms)
+    assert brokers.heard(2, heard_ms=came_ms) == ()
+    assert brokers.rules.wrong_count == 0
 
 
 def test_leadership_that_ends_before_the_decision_fences_no_broker(brokers: Brokers) -> None:
