@@ -37,6 +37,7 @@ from ..coordinators.group_coordinator import OFFSETS_TOPIC
 from ..coordinators.transaction_coordinator import TransactionCoordinator
 from ..network.handlers import Handlers
 from ..network.request import Request, RequestContext
+from ..network.rules.postponed import PostponedError
 from ..transactions.transaction import TransactionPartition
 from ..transactions.transaction_shard import Producer, TransactionShard
 from .init_producer_id import fenced_as_known
@@ -105,7 +106,8 @@ class TransactionAdditions:
                 except KafkaError as error:
                     place(_result(transaction, dict.fromkeys(_partitions(transaction), error.code)))
                     continue
-            self._add(transaction, denied, client_version, version, place)
+            # A client asks for one transactional id; of several none is to wait for another.
+            self._add(transaction, denied, client_version, version, place, may_wait=not is_of_broker)
 
     def _add(
         self,
@@ -114,7 +116,10 @@ class TransactionAdditions:
         client_version: int,
         api_version: int,
         place: Callable[[AddPartitionsToTxnResult], None],
+        *,
+        may_wait: bool,
     ) -> None:
+        """Raises PostponedError if it `may_wait`."""
         partitions = _partitions(transaction)
         producer = Producer(int(transaction.producer_id), int(transaction.producer_epoch))
         topics = self._metadata.image.topics
@@ -142,6 +147,8 @@ class TransactionAdditions:
         try:
             self._transactions.ask(transaction.transactional_id, add, place, answer_error)
         except KafkaError as error:
+            if may_wait and isinstance(error, PostponedError):
+                raise
             place(answer_error(error.code))
 
     def add_offsets(

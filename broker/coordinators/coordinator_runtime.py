@@ -5,6 +5,7 @@ Kafka: `CoordinatorRuntime`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
@@ -12,8 +13,10 @@ from ...protocol.errors import ErrorCode, KafkaError
 from ...quorum.metadata.image import MetadataImage
 from ..coordination.coordinator_shard import CoordinatorShard
 from ..coordination.key_partitions import partition_of_key
+from ..network.rules.postponed import PostponedError
 from ..replicas.partition import Partition
 from .coordinator_context import CoordinatorContext
+from .held_requests import HeldRequests
 
 ShardT = TypeVar("ShardT", bound=CoordinatorShard)
 
@@ -27,13 +30,19 @@ class CoordinatorRuntime(Generic[ShardT]):
         node_id: int,
         image: Callable[[], MetadataImage],
         make: Callable[[Partition], CoordinatorContext[ShardT]],
+        *,
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         """`image` is the newest one; `make` begins to load."""
         self.topic = topic
         self._node_id = node_id
         self._image = image
         self._make = make
+        self._loop = loop
         self._partitions: dict[int, CoordinatorContext[ShardT]] = {}
+        # Of partitions whose leadership is in the metadata, and takes its turn behind that of others.
+        self._coming: dict[int, HeldRequests] = {}
+        self._is_unloaded = False
 
     def on_leadership(self, partition: Partition) -> None:
         """To be called with every change of a partition of this node: its leadership came, went, or has a new epoch."""
@@ -51,18 +60,30 @@ class CoordinatorRuntime(Generic[ShardT]):
             known.unload()
         if leads:
             self._partitions[partition.index] = self._make(partition)
+        coming = self._coming.pop(partition.index, None)
+        if coming is not None:
+            coming.release()
 
     def get(self, key: str) -> CoordinatorContext[ShardT]:
-        """Raises KafkaError: NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS when it will be this node in a moment."""
+        """Raises KafkaError: NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS when it will be this node in a moment; a
+        PostponedError at first."""
         topic = self._image().topics.by_name.get(self.topic)
         if topic is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         index = partition_of_key(key, len(topic.partitions))
         found = self._partitions.get(index)
         if found is None:
-            is_to_come = topic.partitions[index].leader == self._node_id
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_to_come else ErrorCode.NOT_COORDINATOR)
+            is_to_come = topic.partitions[index].leader == self._node_id and not self._is_unloaded
+            raise self._to_come(index) if is_to_come else KafkaError(ErrorCode.NOT_COORDINATOR)
         return found
+
+    def _to_come(self, index: int) -> KafkaError:
+        coming = self._coming.get(index)
+        if coming is None:
+            coming = self._coming[index] = HeldRequests(self._loop)
+        if coming.is_open:
+            return PostponedError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, coming.wait)
+        return KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     def at(self, index: int) -> CoordinatorContext[ShardT]:
         """That of the partition. Raises KafkaError NOT_COORDINATOR when it is not here, or not yet."""
@@ -76,5 +97,8 @@ class CoordinatorRuntime(Generic[ShardT]):
 
     def unload_all(self) -> None:
         """The node stops."""
+        self._is_unloaded = True
         while self._partitions:
             self._partitions.popitem()[1].unload()
+        while self._coming:
+            self._coming.popitem()[1].release()

@@ -61,7 +61,7 @@ class GroupCoordinator:
         # A thread of its own: long work in it does not delay disk calls.
         self._executor = ThreadPoolExecutor(1, "groups")
         self.coordinators: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
-            OFFSETS_TOPIC, partitions.node_id, lambda: partitions.image, self._coordinate
+            OFFSETS_TOPIC, partitions.node_id, lambda: partitions.image, self._coordinate, loop=runtime.loop
         )
 
     def close(self) -> None:

@@ -57,7 +57,7 @@ class TransactionCoordinator:
         self._markers = MarkerSender(peers, lambda: partitions.image, runtime.loop)
         self._tasks: set[asyncio.Task[None]] = set()
         self.coordinators: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
-            TRANSACTIONS_TOPIC, partitions.node_id, lambda: partitions.image, self._coordinate
+            TRANSACTIONS_TOPIC, partitions.node_id, lambda: partitions.image, self._coordinate, loop=runtime.loop
         )
 
     @property

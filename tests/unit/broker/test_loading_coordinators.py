@@ -8,6 +8,11 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from kio.schema.add_partitions_to_txn.v5.request import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from kio.schema.offset_commit.v10.request import (
@@ -105,12 +110,29 @@ def heartbeat(_topic_id: UUID) -> HeartbeatRequest:
     return HeartbeatRequest(group_id=GROUP, generation_id=i32(1), member_id="stranger")
 
 
+def add_partition(_topic_id: UUID) -> AddPartitionsToTxnRequest:
+    """As clients ask."""
+    topics = (AddPartitionsToTxnTopic(name=TopicName("t"), partitions=(i32(0),)),)
+    transaction = AddPartitionsToTxnTransaction(
+        transactional_id=TransactionalId("t"),
+        producer_id=ProducerId(7),
+        producer_epoch=i16(0),
+        verify_only=False,
+        topics=topics,
+    )
+    return AddPartitionsToTxnRequest(transactions=(transaction,))
+
+
 def committed_code(response: Any) -> int:
     return int(response.topics[0].partitions[0].error_code)
 
 
 def fetched_code(response: Any) -> int:
     return int(response.groups[0].error_code)
+
+
+def added_code(response: Any) -> int:
+    return int(response.results_by_transaction[0].topic_results[0].results_by_partition[0].partition_error_code)
 
 
 def code(response: Any) -> int:
@@ -122,11 +144,17 @@ async def ask(
 ) -> Any:
     monkeypatch.setattr(held_requests, "HOLD_S", hold_s)
     gate = Gate(monkeypatch)
-    properties = {"offsets_topic_num_partitions": "1", "transaction_partition_verification_enable": "false"}
+    properties = {
+        "offsets_topic_num_partitions": "1",
+        "transaction_state_log_num_partitions": "1",
+        "transaction_partition_verification_enable": "false",
+    }
     async with World(**properties).running() as (_, connection):
-        connection.versions = {**connection.versions, TxnOffsetCommitRequest.__api_key__: (3, 3)}
+        older = {int(one.__api_key__): (3, 3) for one in (TxnOffsetCommitRequest, AddPartitionsToTxnRequest)}
+        connection.versions = {**connection.versions, **older}
         await create_topic(connection, "t")
-        await connection.call(FindCoordinatorRequest(key_type=i8(0), coordinator_keys=(GROUP,)))
+        for key_type in (0, 1):
+            await connection.call(FindCoordinatorRequest(key_type=i8(key_type), coordinator_keys=(GROUP,)))
         topic_id = (await describe(connection, "t")).topics[0].topic_id
         assert topic_id is not None
         asked = asyncio.ensure_future(connection.call(request(topic_id)))
@@ -148,6 +176,7 @@ async def ask(
         (commit_much_in_transaction, committed_code, ErrorCode.NONE),
         (fetch, fetched_code, ErrorCode.NONE),
         (heartbeat, code, ErrorCode.UNKNOWN_MEMBER_ID),
+        (add_partition, added_code, ErrorCode.INVALID_PRODUCER_ID_MAPPING),
     ],
 )
 def test_a_request_is_answered_when_the_coordinator_is_loaded(
@@ -170,6 +199,7 @@ def test_a_request_is_answered_when_the_coordinator_is_loaded(
         (commit_in_transaction, committed_code),
         (commit_much_in_transaction, committed_code),
         (fetch, fetched_code),
+        (add_partition, added_code),
     ],
 )
 def test_a_request_is_told_of_it_when_loading_takes_longer(

@@ -11,7 +11,7 @@ from produced_batches import produced
 
 from penstock.broker.coordination.effects import Effect, Effects
 from penstock.broker.coordination.ports import StateRecord
-from penstock.broker.coordinators import coordinator_context
+from penstock.broker.coordinators import coordinator_context, held_requests
 from penstock.broker.coordinators.coordinator_context import CoordinatorContext, WaitingRequest
 from penstock.broker.coordinators.coordinator_runtime import CoordinatorRuntime
 from penstock.broker.network.rules.postponed import PostponedError
@@ -81,7 +81,9 @@ class World:
         self.node = node
         self.answers: list[ErrorCode] = []
         self.seen: list[str] = []
-        self.coordinators: CoordinatorRuntime[Recorder] = CoordinatorRuntime(TOPIC, 1, lambda: node.image, self._make)
+        self.coordinators: CoordinatorRuntime[Recorder] = CoordinatorRuntime(
+            TOPIC, 1, lambda: node.image, self._make, loop=node.loop
+        )
         node.on_internal_change = self.coordinators.on_leadership
 
     def _make(self, partition: Partition) -> CoordinatorContext[Recorder]:
@@ -185,6 +187,69 @@ def test_a_request_that_comes_while_all_is_replayed_goes_on_behind_it(world: Wor
     raised.value.wait(lambda: told.append(world.error()))
     world.wait_until(lambda: bool(told))
     assert told == [ErrorCode.NONE]
+
+
+def get(world: World) -> PostponedError:
+    with pytest.raises(PostponedError) as raised:
+        world.coordinators.get("key")
+    assert raised.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    return raised.value
+
+
+@pytest.fixture
+def later(world: World) -> list[Partition]:
+    """Leaderships of internal topics that are in the metadata, and have not had their turn yet."""
+    waiting: list[Partition] = []
+    world.node.on_internal_change = waiting.append
+    return waiting
+
+
+def test_a_request_that_comes_before_the_leadership_has_its_turn_goes_on_behind_it(
+    world: World, node: DataNode, later: list[Partition]
+) -> None:
+    node.create_topic(TOPIC)
+    told: list[ErrorCode] = []
+    for _ in range(2):
+        get(world).wait(lambda: told.append(world.error()))
+    world.wait(1)
+    assert told == []
+    world.coordinators.on_leadership(later[-1])
+    world.wait_until(lambda: len(told) == 2)
+    assert set(told) <= {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NONE}
+    world.settle()
+    assert world.error() is ErrorCode.NONE
+
+
+def test_a_leadership_whose_turn_is_late_and_one_that_does_not_come_are_told(
+    world: World, node: DataNode, later: list[Partition], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(held_requests, "HOLD_S", 0.001)
+    node.create_topic(TOPIC)
+    told: list[ErrorCode] = []
+    get(world).wait(lambda: told.append(world.error()))
+    world.wait_until(lambda: bool(told))
+    assert told == [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+    with pytest.raises(KafkaError) as late:
+        world.coordinators.get("key")
+    assert not isinstance(late.value, PostponedError)
+    node.elect(TOPIC, 2)
+    assert world.error() is ErrorCode.NOT_COORDINATOR
+    world.coordinators.on_leadership(later[-1])
+    # The next one is waited for again.
+    node.elect(TOPIC, 1)
+    get(world)
+
+
+def test_nothing_waits_for_a_leadership_when_the_node_stops(
+    world: World, node: DataNode, later: list[Partition]
+) -> None:
+    node.create_topic(TOPIC)
+    told: list[ErrorCode] = []
+    get(world).wait(lambda: told.append(world.error()))
+    world.coordinators.unload_all()
+    world.wait_until(lambda: bool(told))
+    assert told == [ErrorCode.NOT_COORDINATOR]
+    assert later
 
 
 def test_a_request_that_waits_when_the_leadership_goes_is_told_so(world: World, node: DataNode) -> None:
