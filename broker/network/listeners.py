@@ -7,6 +7,7 @@ import logging
 import ssl
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
 
@@ -122,9 +123,15 @@ class Listeners:
         return partial(TlsTransport, tls)
 
     async def start(self) -> None:
-        """From now on connections are accepted."""
-        for server in self._servers.values():
-            await server.start_serving()
+        """From now on connections are accepted. Raises ConfigError when another process listens there meanwhile."""
+        for name, server in self._servers.items():
+            told = ", ".join(":".join(map(str, one.getsockname()[:2])) for one in server.sockets)
+            with suppress(OSError):
+                await server.start_serving()
+                # uvloop says nothing of a socket that cannot listen, and closes it.
+                if all(one.fileno() >= 0 for one in server.sockets):
+                    continue
+            raise ConfigError(f"Listener {name} cannot listen on {told}: another process listens there.")
 
     def close(self) -> None:
         """Nothing more is accepted; connections stay."""

@@ -91,7 +91,10 @@ async def _run(
         sys.stderr.write(f"penstock: {problem}\n")
         return 2
     told_to_stop: asyncio.Future[str] = loop.create_future()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+            # By nohup.
+            continue
         loop.add_signal_handler(number, _tell_to_stop, told_to_stop, number.name)
     admin = Admin(config, loop, wall_clock_ms)
     try:

@@ -300,3 +300,7 @@ class _ListeningSocket:
 
     def getsockname(self) -> Address:
         return self._address
+
+    def fileno(self) -> int:
+        """None of the system's; a closed one would be negative."""
+        return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import struct
 from collections.abc import Callable
 
@@ -129,6 +130,26 @@ def test_a_throttled_connection_keeps_what_comes_meanwhile(
         writer.close()
 
     run(new_loop, scenario)
+
+
+@pytest.mark.parametrize("new_loop", LOOPS)
+def test_a_port_on_which_another_process_listens_since_it_was_bound_is_an_error(
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    async def main() -> None:
+        echo = Echo(asyncio.get_running_loop())
+        ports = await echo.listeners.bind([LOOPBACK], backlog=50)
+        # Linux lets others bind it for as long as none listens.
+        with socket.create_server(("127.0.0.1", ports["PLAINTEXT"])):
+            with pytest.raises(ConfigError, match=r"PLAINTEXT cannot listen on 127\.0\.0\.1:\d+"):
+                await echo.listeners.start()
+            echo.listeners.close()
+
+    loop = new_loop()
+    try:
+        loop.run_until_complete(main())
+    finally:
+        loop.close()
 
 
 @pytest.mark.parametrize("new_loop", LOOPS)
