@@ -6,19 +6,29 @@ One object looks after a cluster. Another program finds the same cluster by its 
 import os
 import random
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from .cluster_record import NodeRecord, read_record, write_record
+from .cluster_record import FILE_NAME, NodeRecord, read_record, write_record
 from .errors import ClusterError, NodeFailedError
-from .local_node import HOST, START_COMMAND, LocalNode, environment_without_properties, variables_of_properties
+from .folder_lock import FolderLock
+from .held_signals import stop_signals_held
+from .local_node import (
+    HOST,
+    START_COMMAND,
+    LocalNode,
+    environment_without_properties,
+    variable_of_property,
+    variables_of_properties,
+)
 from .new_files import NewFiles
-from .ports import check_free, find_free
+from .ports import PORT_MAX, check_free, find_free
 from .preloaded_nodes import FOR_SEVERAL, NODE, PreloadedNodes, PreloadedStart
 from .processes import ProcessId
-from .quorum_settings import QUORUM_KEYS, joining_settings, quorum_settings
+from .quorum_settings import QUORUM_KEYS, check_voters, joining_settings, quorum_settings
 from .readiness import wait_ready
 
 # What the cluster itself decides for each node.
@@ -71,11 +81,14 @@ class LocalCluster:
         for key in sorted(decided & self._settings.keys()):
             raise ClusterError(f"{key} is decided by the local cluster for each node and cannot be set")
         self.folder = folder.resolve()
-        running = [node for node in _recorded_nodes(self.folder) if node.is_running]
-        if running:
-            addresses = ",".join(node.address for node in running)
-            raise ClusterError(f"a cluster is already running in {self.folder} (bootstrap {addresses})")
+        _check_path(self.folder)
+        _check_none_runs(self.folder)
+        self._lock = FolderLock(self.folder)
         node_environment = environment_without_properties(os.environ) if environment is None else environment
+        for name in sorted({variable_of_property(key) for key in decided} & node_environment.keys()):
+            raise ClusterError(f"{name} is decided by the local cluster for each node and cannot be set")
+        if first_port and first_port + node_count - 1 > PORT_MAX:
+            raise ClusterError(f"{node_count} nodes from port {first_port} on need ports above {PORT_MAX}")
         generator = random.Random()
         ports = [first_port + index if first_port else find_free(generator) for index in range(node_count)]
         self.nodes = {
@@ -104,6 +117,7 @@ class LocalCluster:
             return None
         cluster = cls.__new__(cls)
         cluster.folder = folder.resolve()
+        cluster._lock = FolderLock(cluster.folder)
         cluster._settings = {}
         cluster._settings_of = lambda _node: {}
         cluster._rewire = lambda _node, told: told
@@ -132,31 +146,48 @@ class LocalCluster:
     def start(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Starts all nodes and waits until they serve clients.
 
-        Raises NodeFailedError, PortInUseError or ClusterError, with nothing left running, and nothing on the disk that
-        was not there before.
+        Raises NodeFailedError, PortInUseError or ClusterError, with nothing left running, and the disk as it was.
         """
+        if self.is_running:
+            raise ClusterError(f"the cluster in {self.folder} is running already")
+        quorum_of = self._quorum_settings.get
+        check_voters(tuple(self.nodes.values()), lambda node: {**self._settings, **quorum_of(node.id, {})})
         made = NewFiles(self.folder)
         try:
             self._preload()
             for node in self.nodes.values():
                 check_free(node.port)
             self.folder.mkdir(parents=True, exist_ok=True)
-            for node in self.nodes.values():
-                quorum = self._quorum_settings.get(node.id, {})
-                node.write_properties(self._rewire(node, {**self._settings, **self._settings_of(node), **quorum}))
-                self._start(node)
-                self._record()
+            with self._lock.held():
+                # Another program may have been faster.
+                _check_none_runs(self.folder)
+                made.note(self._files())
+                write_record(self.folder, tuple(map(_record_of, self.nodes.values())))
+                for node in self.nodes.values():
+                    quorum = self._quorum_settings.get(node.id, {})
+                    node.write_properties(self._rewire(node, {**self._settings, **self._settings_of(node), **quorum}))
+                    self._start(node)
             self.wait_ready(timeout_s=timeout_s)
         except BaseException as error:
-            for node in self.nodes.values():
-                node.kill()
-            self._end_preloaded()
-            made.remove()
+            self._undo(made)
             if isinstance(error, OSError):
                 raise ClusterError(f"{error.filename or self.folder} cannot be used: {error.strerror}") from error
             if isinstance(error, NodeFailedError) and error.log is not None and not error.log.exists():
                 error.log = None
             raise
+
+    def _undo(self, made: NewFiles) -> None:
+        """Of a start that failed."""
+        with stop_signals_held(), self._lock.held() if self.folder.is_dir() else nullcontext():
+            for node in self.nodes.values():
+                node.kill()
+            self._end_preloaded()
+            made.remove()
+
+    def _files(self) -> Iterator[Path]:
+        yield self.folder / FILE_NAME
+        for node in self.nodes.values():
+            yield from (node.data, node.log, node.properties)
 
     def wait_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Waits until every node answers clients and knows all others. Raises NodeFailedError."""
@@ -175,18 +206,19 @@ class LocalCluster:
                 node.finish_stop(timeout_s=timeout_s)
             except NodeFailedError as failure:
                 failures.append(failure)
-        self._record()
+        self._record(*self.nodes.values())
         self._end_preloaded()
         if failures:
             raise failures[0]
 
     def kill(self) -> None:
         """SIGKILL to all nodes."""
-        for node in self.nodes.values():
-            node.is_down = False
-            node.kill()
-        self._record()
-        self._end_preloaded()
+        with stop_signals_held():
+            for node in self.nodes.values():
+                node.is_down = False
+                node.kill()
+            self._record(*self.nodes.values())
+            self._end_preloaded()
 
     def start_node(self, node_id: int, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Starts one node that was stopped or killed, on the port it had, and waits until it serves clients."""
@@ -199,7 +231,6 @@ class LocalCluster:
         if not node.is_running:
             check_free(node.port)
         self._start(node)
-        self._record()
 
     def missing_voters(self) -> tuple[int, ...]:
         """The controllers that do not run, when those that run are no majority; by the properties of the nodes."""
@@ -232,7 +263,6 @@ class LocalCluster:
         node.write_properties(self._rewire(node, {**self._settings, **self._settings_of(node), **joining}))
         self.nodes[node_id] = node
         self._start(node)
-        self._record()
         up = tuple(one for one in self.nodes.values() if not one.is_down and not one.is_paused)
         wait_ready(up, timeout_s=timeout_s)
         return node
@@ -247,22 +277,20 @@ class LocalCluster:
         if node_id in self._quorum_settings and self._quorum_settings[node_id]["process.roles"] != "broker":
             raise ClusterError(f"node {node_id} is a controller: without it the cluster would not start again")
         del self.nodes[node_id]
-        self._record()
+        self._record(forgotten_id=node_id)
 
     def stop_node(self, node_id: int, *, timeout_s: float = STOP_TIMEOUT_S) -> None:
         self._mark_down(node_id)
         self.nodes[node_id].stop(timeout_s=timeout_s)
-        self._record()
 
     def kill_node(self, node_id: int) -> None:
         self._mark_down(node_id)
         self.nodes[node_id].kill()
-        self._record()
 
     def _mark_down(self, node_id: int) -> None:
         """First, so that a program that looks after the cluster knows it when the process ends."""
         self.nodes[node_id].is_down = True
-        self._record()
+        self._record(self.nodes[node_id])
 
     def follow_record(self) -> None:
         """Takes in what another program did to single nodes. Raises UnreadableRecordError."""
@@ -331,7 +359,10 @@ class LocalCluster:
                 if preloaded is not None and preloaded.is_running and preloaded.environment == node.environment
                 else None
             )
-        node.start()
+        # A process that is in no record could not be found again.
+        with stop_signals_held():
+            node.start()
+            self._record(node)
 
     def _end_preloaded(self) -> None:
         preloaded, self._preloaded = self._preloaded, None
@@ -342,22 +373,44 @@ class LocalCluster:
                     node.leave_starter()
             preloaded.end()
 
-    def _record(self) -> None:
-        write_record(
-            self.folder,
-            tuple(
-                NodeRecord(
-                    id=node.id,
-                    port=node.port,
-                    pid=node.process.pid if node.process is not None else None,
-                    started=node.process.started if node.process is not None else None,
-                    admin_port=node.admin_port,
-                    is_down=node.is_down,
-                    variables=variables_of_properties(node.environment),
-                )
-                for node in self.nodes.values()
-            ),
-        )
+    def _record(self, *changed: LocalNode, forgotten_id: int | None = None) -> None:
+        """What other programs did to other nodes stays as they wrote it."""
+        with self._lock.held():
+            known = {record.id: record for record in read_record(self.folder) or ()}
+            known.update((node.id, _record_of(node)) for node in changed)
+            if forgotten_id is not None:
+                known.pop(forgotten_id, None)
+            write_record(self.folder, tuple(record for _, record in sorted(known.items())))
+
+
+def _check_path(folder: Path) -> None:
+    """Raises ClusterError."""
+    if "," in str(folder):
+        raise ClusterError(f"{folder} has a comma in it: log.dirs would take it for two folders")
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise ClusterError(f"the path {os.fsencode(folder)!r} is no text in UTF-8, as properties are") from None
+
+
+def _check_none_runs(folder: Path) -> None:
+    """Raises ClusterError, UnreadableRecordError."""
+    running = [node for node in _recorded_nodes(folder) if node.is_running]
+    if running:
+        addresses = ",".join(node.address for node in running)
+        raise ClusterError(f"a cluster is already running in {folder} (bootstrap {addresses})")
+
+
+def _record_of(node: LocalNode) -> NodeRecord:
+    return NodeRecord(
+        id=node.id,
+        port=node.port,
+        pid=node.process.pid if node.process is not None else None,
+        started=node.process.started if node.process is not None else None,
+        admin_port=node.admin_port,
+        is_down=node.is_down,
+        variables=variables_of_properties(node.environment),
+    )
 
 
 def _process_of(record: NodeRecord) -> ProcessId | None:

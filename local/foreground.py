@@ -9,9 +9,9 @@ from typing import Final
 from ..client import clock
 from ..client.terminal import say
 from .cluster import LocalCluster
+from .held_signals import STOP_SIGNALS
 from .local_node import LocalNode
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOOK_INTERVAL_S: Final = 0.1
 
 
@@ -57,7 +57,9 @@ def look_after(cluster: LocalCluster, request: StopRequest) -> None:
         fallen = _fallen(cluster)
     cluster.follow_record()
     if cluster.is_running:
-        say("Stopping …")
+        # The terminal may be closed, which is why it stops.
+        with suppress(OSError):
+            say("Stopping …")
     with stop_signals_interrupt():
         try:
             cluster.stop()
@@ -86,7 +88,10 @@ def _handled(action: Callable[[], None]) -> Iterator[None]:
     def handle(_number: int, _frame: FrameType | None) -> None:
         action()
 
-    previous = {number: signal.signal(number, handle) for number in _SIGNALS}
+    # By nohup.
+    is_hangup_ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    numbers = [number for number in STOP_SIGNALS if not (number == signal.SIGHUP and is_hangup_ignored)]
+    previous = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield
     finally:

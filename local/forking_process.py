@@ -6,7 +6,7 @@ exit status. A node is a process as any other, in a session of its own, and show
 Each line of standard input is an order, as JSON; all but the first kind have one line of standard output as answer:
 
     {"load": FUNCTION}                                                                 none: MODULE's loads more code
-    {"start": [ARGUMENT, …], "log": PATH, "ends_with_this": BOOL, "title": [ARGUMENT, …]}    the process id
+    {"start": [ARGUMENT, …], "log": PATH, "ends_with_this": BOOL, "title": [ARGUMENT, …]}    the process id, or why none
     {"status": PID}                                                                 its exit status, null while it runs
 
 At the end of the input the process ends; nodes that do not end with it go on.
@@ -58,7 +58,7 @@ def run(module_name: str) -> None:
     children = _Children()
     for line in sys.stdin:
         order = json.loads(line)
-        answer: int | None
+        answer: int | str | None
         if "load" in order:
             getattr(module, order["load"])()
             continue
@@ -66,6 +66,11 @@ def run(module_name: str) -> None:
             answer = children.status(order["status"])
         else:
             children.reap()
+            try:
+                output = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            except OSError as error:
+                _answer(f"{order['log']} cannot be written: {error.strerror}")
+                continue
             # No collection touches, and so copies, what nodes share. One before would find nothing worth its time.
             gc.freeze()
             answer = os.fork()
@@ -73,18 +78,28 @@ def run(module_name: str) -> None:
                 gc.enable()
                 if order["ends_with_this"]:
                     end_with_parent(own)
-                os._exit(_run_node(module, order["start"], order["log"], order["title"]))
-        sys.stdout.write(f"{json.dumps(answer)}\n")
-        sys.stdout.flush()
+                os._exit(_run_node(module, order["start"], output, order["title"]))
+            os.close(output)
+        try:
+            _answer(answer)
+        except BrokenPipeError:
+            # Who asked for the node has ended, and does not know of it.
+            if "start" in order and isinstance(answer, int):
+                os.kill(answer, signal.SIGKILL)
+            return
 
 
-def _run_node(module: ModuleType, arguments: Sequence[str], log: str, title: Sequence[str]) -> int:
+def _answer(answer: int | str | None) -> None:
+    sys.stdout.write(f"{json.dumps(answer)}\n")
+    sys.stdout.flush()
+
+
+def _run_node(module: ModuleType, arguments: Sequence[str], output: int, title: Sequence[str]) -> int:
     """As a process that was started with these; returns the exit status."""
     set_command_line(title)
     os.setsid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     nothing = os.open(os.devnull, os.O_RDONLY)
-    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for source, target in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
     os.close(nothing)

@@ -130,16 +130,17 @@ class LocalNode:
         self.properties.parent.mkdir(parents=True, exist_ok=True)
         # There may be a secret in it.
         self.properties.touch(mode=0o600)
-        self.properties.write_text("".join(f"{key}={_escape(value)}\n" for key, value in values.items()))
+        lines = "".join(f"{key}={_escape(value)}\n" for key, value in values.items())
+        self.properties.write_text(lines, encoding="utf-8")
 
     def voter_ids(self) -> tuple[int, ...]:
         """The controllers of its cluster, by its properties; none for a node alone."""
         try:
-            lines = self.properties.read_text().splitlines()
+            lines = self.properties.read_text(encoding="utf-8").splitlines()
         except FileNotFoundError:
             return ()
         told = next((line for line in lines if line.startswith("controller.quorum.voters=")), "")
-        return tuple(int(voter.partition("@")[0]) for voter in told.partition("=")[2].split(",") if voter)
+        return parse_voter_ids(told.partition("=")[2])
 
     def start(self) -> None:
         """Starts the process and returns at once. Raises NodeFailedError when it runs already or cannot be started."""
@@ -252,9 +253,19 @@ class LocalNode:
         return "\n".join(f"  {line}" for line in lines[-_LOG_TAIL_LINES:])
 
 
+def parse_voter_ids(voters: str) -> tuple[int, ...]:
+    """Of a value of `controller.quorum.voters`."""
+    return tuple(int(voter.partition("@")[0]) for voter in voters.split(",") if voter)
+
+
 def variables_of_properties(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that a node takes for properties."""
     return {name: value for name, value in environment.items() if name.startswith(_VARIABLE_PREFIX)}
+
+
+def variable_of_property(key: str) -> str:
+    """The variable that a node takes for this property."""
+    return f"{_VARIABLE_PREFIX}{key.upper().replace('.', '_')}"
 
 
 def environment_without_properties(environment: Mapping[str, str]) -> dict[str, str]:

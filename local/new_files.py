@@ -1,29 +1,41 @@
-"""What is new in a folder, so that a start that failed can take it away again."""
+"""What a start changes in a folder, so that one that failed can leave it as it was."""
+
+from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 
 class NewFiles:
-    """Compares with how things were when it was made."""
+    """Compares with how things were when it was made; of other files in the folder it knows nothing."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        missing = [path for path in (folder, *folder.parents) if not path.exists()]
-        self._outermost = missing[-1] if missing else None
-        self._before = frozenset(folder.iterdir()) if not missing and folder.is_dir() else frozenset()
+        self._missing_folders = [path for path in (folder, *folder.parents) if not path.exists()]
+        self._paths: tuple[Path, ...] = ()
+        self._former: dict[Path, bytes] = {}
+        self._kept: frozenset[Path] = frozenset()
+
+    def note(self, paths: Iterable[Path]) -> None:
+        """What may be made or changed from now on: folders, and files, which are small where they are there already."""
+        self._paths = tuple(paths)
+        self._former = {path: path.read_bytes() for path in self._paths if path.is_file()}
+        self._kept = frozenset(path for path in self._paths if path.exists())
 
     def remove(self) -> None:
-        """What cannot be removed stays."""
-        if self._outermost is not None:
-            shutil.rmtree(self._outermost, ignore_errors=True)
-            return
-        if not self._folder.is_dir():
-            return
-        for path in self._folder.iterdir():
-            if path in self._before:
-                continue
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
+        """And have files that were there as they were. What cannot be removed stays."""
+        for path in self._paths:
+            with suppress(OSError):
+                if path in self._former:
+                    if not path.is_file() or path.read_bytes() != self._former[path]:
+                        path.write_bytes(self._former[path])
+                elif path not in self._kept:
+                    if path.is_dir():
+                        shutil.rmtree(path, ignore_errors=True)
+                    else:
+                        path.unlink(missing_ok=True)
+        for folder in self._missing_folders:
+            # In one that other programs use meanwhile, theirs stay.
+            with suppress(OSError):
+                folder.rmdir()

@@ -20,6 +20,7 @@ from .local_node import HOST
 # Below the range that systems take from for outgoing connections (32768 on Linux, 49152 elsewhere): a port that such a
 # connection took while its node was down for a moment could not be bound again.
 _FIRST_PORT: Final = 10_000
+PORT_MAX: Final = 65_535
 _BLOCK: Final = 64
 _BLOCK_COUNT: Final = 343
 # A process that starts cluster after cluster gives the oldest blocks back, of clusters that are over.

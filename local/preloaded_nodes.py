@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from threading import Lock
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from .errors import NodeFailedError
 
@@ -24,6 +25,9 @@ NODE: Final = "penstock.broker.node.preloaded"
 FOR_SEVERAL: Final = "load_for_several"
 """The function of `NODE` that loads what nodes of a cluster need, and a single one does not."""
 _ENTRY_POINT: Final = "penstock.local.forking_process"
+# Its output has ended: so will it.
+_END_TIMEOUT_S: Final = 5.0
+_SAID_BYTES: Final = 2_000
 # An argument for the command line of the process: its nodes write theirs over it.
 _ROOM: Final = " " * 512
 
@@ -39,6 +43,8 @@ class PreloadedNodes:
         process ends when this program does, by SIGKILL too. Raises NodeFailedError."""
         self.environment = dict(environment)
         self._turn = Lock()
+        # No pipe: it could be full, and is read only when the process has ended.
+        self._said = _unnamed_file()
         start: Callable[..., subprocess.Popen[bytes]] = subprocess.Popen
         if ends_with_parent:
             from .child_processes import start_child as start
@@ -47,7 +53,7 @@ class PreloadedNodes:
                 [sys.executable, "-P", "-m", _ENTRY_POINT, module, _ROOM],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stderr=self._said,
                 env=self.environment,
                 start_new_session=True,
             )
@@ -72,6 +78,8 @@ class PreloadedNodes:
         answer = self._ask(
             {"start": list(arguments), "log": str(log), "ends_with_this": ends_with_this, "title": list(title)}
         )
+        if isinstance(answer, str):
+            raise NodeFailedError(f"a node could not be started: {answer}")
         assert answer is not None, "a process has an id"
         return answer
 
@@ -79,30 +87,32 @@ class PreloadedNodes:
         """How a node ended that was started here; negative: by that signal. None while it runs, and where it is not
         known any more."""
         try:
-            return self._ask({"status": pid})
+            answer = self._ask({"status": pid})
         except NodeFailedError:
             return None
+        assert not isinstance(answer, str), "a status is a number"
+        return answer
 
     def end(self) -> None:
         """And the nodes that end with it."""
         with self._turn:
             # It may still load, and has nothing to finish.
             self._process.kill()
-            for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            for stream in (self._process.stdin, self._process.stdout, self._said):
                 if stream is not None:
                     # An order that did not reach it is still there to be written.
                     with suppress(BrokenPipeError):
                         stream.close()
             self._process.wait()
 
-    def _ask(self, order: Mapping[str, object]) -> int | None:
+    def _ask(self, order: Mapping[str, object]) -> int | str | None:
         assert self._process.stdout is not None
         with self._turn:
             self._say(order)
             line = self._process.stdout.readline()
             if not line:
                 raise self._failure()
-        answer: int | None = json.loads(line)
+        answer: int | str | None = json.loads(line)
         return answer
 
     def _say(self, order: Mapping[str, object]) -> None:
@@ -118,9 +128,21 @@ class PreloadedNodes:
 
     def _failure(self) -> NodeFailedError:
         """With what it said before it ended."""
-        assert self._process.stderr is not None
-        said = self._process.stderr.read()[-2000:].decode(errors="replace")
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_TIMEOUT_S)
+        descriptor = self._said.fileno()
+        size = os.fstat(descriptor).st_size
+        said = os.pread(descriptor, _SAID_BYTES, max(0, size - _SAID_BYTES)).decode(errors="replace")
         return NodeFailedError(f"the process that starts nodes has ended: {said}")
+
+
+def _unnamed_file() -> BinaryIO:
+    """Gone with the last process that has it."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("penstock-nodes"), "w+b")
+    from tempfile import TemporaryFile
+
+    return TemporaryFile()
 
 
 class PreloadedStart(NamedTuple):

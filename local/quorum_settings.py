@@ -4,10 +4,11 @@ import base64
 import random
 import secrets
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from .local_node import LocalNode
+from .errors import ClusterError
+from .local_node import LocalNode, parse_voter_ids
 from .ports import find_free
 
 CONTROLLER: Final = "CONTROLLER"
@@ -42,6 +43,35 @@ def quorum_settings(nodes: Sequence[LocalNode], generator: random.Random) -> Map
             "listeners": f"PLAINTEXT://{node.address},{CONTROLLER}://{node.host}:{port}",
         }
     return settings
+
+
+def check_voters(nodes: Sequence[LocalNode], settings_of: Callable[[LocalNode], Mapping[str, str]]) -> None:
+    """The metadata of a cluster are on the disks of its controllers, and what they have committed holds only for as
+    long as they are the same.
+
+    Raises ClusterError for nodes that have metadata and were started with other controllers before.
+    """
+    for node in nodes:
+        if not (node.data / "meta.properties").exists():
+            continue
+        former = node.voter_ids() or (node.id,)
+        told = settings_of(node).get("controller.quorum.voters", "")
+        voters = parse_voter_ids(told) or (node.id,)
+        if set(former) != set(voters):
+            more = " or more" if len(former) == VOTERS_MAX else ""
+            raise ClusterError(
+                f"the cluster in {node.data.parent} keeps its metadata on {_named(former)}, and with {_counted(nodes)} "
+                f"it would keep them on {_named(voters)}: start it with {_counted(former)}{more}, or another one in "
+                f"another folder"
+            )
+
+
+def _named(node_ids: Sequence[int]) -> str:
+    return f"node{'s' if len(node_ids) > 1 else ''} {', '.join(map(str, node_ids))}"
+
+
+def _counted(of: Sequence[object]) -> str:
+    return f"{len(of)} node{'s' if len(of) > 1 else ''}"
 
 
 def joining_settings(controller: Mapping[str, str]) -> Mapping[str, str]:

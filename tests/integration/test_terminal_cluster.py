@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,63 @@ def test_cluster_in_the_foreground_ends_with_a_signal(tmp_path: Path, signal_num
         process.send_signal(signal_number)
         assert process.wait(DEADLINE_S) == 0
     assert identify(node["pid"]) is None
+
+
+def test_nodes_are_stopped_in_order_when_the_terminal_is_gone(tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-m", "penstock", "up", "--nodes", "1", "--port", "0", "--json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path, env=environment()
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stderr.close()
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(DEADLINE_S) == 0
+    assert "Shutting down: reason=SIGTERM" in (tmp_path / "penstock-cluster" / "node-1.log").read_text()
+
+
+def processes_in(folder: Path) -> list[int]:
+    """Their ids, by the folder that they were started in: those that load the code of nodes are named by nothing."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "cwd").resolve() == folder:
+                found.append(int(process.name))
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
+def test_a_start_that_is_cut_off_leaves_no_node_that_is_in_no_record(
+    run: Run, tmp_path: Path, number: signal.Signals
+) -> None:
+    folder = tmp_path / "cut-off"
+    command = [sys.executable, "-P", "-m", "penstock", "up", "--port", "0", "--data", str(folder)]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path, env=environment()
+    ) as process:
+        stat = Path(f"/proc/{process.pid}/stat")
+        # It has asked for the first node, and waits for its process id.
+        wait_for(
+            lambda: (folder / "node-1.properties").exists() and stat.read_text().rpartition(")")[2].split()[0] == "S",
+            "the first node is being started",
+            interval_s=0.001,
+        )
+
+        def has_ended() -> bool:
+            # More than once, as a terminal that is closed may do it.
+            process.send_signal(number)
+            return process.poll() is not None
+
+        wait_for(has_ended, "the command ends", interval_s=0.002)
+        assert process.returncode != 0
+    if (folder / "cluster.json").exists():
+        run("down", "--data", folder)
+    try:
+        wait_for(lambda: not processes_in(tmp_path), "no process is left", timeout_s=10)
+    finally:
+        for pid in processes_in(tmp_path):
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_cluster_in_the_foreground_fails_when_its_node_is_killed(tmp_path: Path) -> None:
@@ -258,6 +316,15 @@ def test_killed_node_comes_back_on_its_port(cluster: LocalCluster) -> None:
     assert cluster.nodes[1].process != before
     with pytest.raises(ClusterError, match="running already"):
         cluster.start_node(1)
+
+
+def test_a_node_whose_terminal_is_closed_stops_in_order(cluster: LocalCluster) -> None:
+    node = cluster.nodes[1]
+    assert node.process is not None
+    assert send_signal(node.process, signal.SIGHUP)
+    wait_for(lambda: not node.is_running, "it ends")
+    assert node.exit_status == 0
+    assert "Shutting down: reason=SIGHUP" in node.log.read_text()
 
 
 def test_node_restarts_gracefully(cluster: LocalCluster) -> None:

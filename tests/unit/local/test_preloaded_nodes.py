@@ -68,6 +68,23 @@ def test_each_is_a_process_that_says_how_it_ended(preloaded: PreloadedNodes, tmp
     assert preloaded.exit_status(pids[3]) == -signal.SIGKILL
 
 
+def test_a_log_that_cannot_be_written_is_named(preloaded: PreloadedNodes, tmp_path: Path) -> None:
+    (tmp_path / "wait.log").mkdir()
+    with pytest.raises(NodeFailedError, match=r"wait\.log cannot be written: Is a directory"):
+        start(preloaded, tmp_path, "wait")
+    assert isinstance(start(preloaded, tmp_path, "0"), int)
+
+
+def test_much_that_the_process_says_does_not_stop_it(tmp_path: Path) -> None:
+    (tmp_path / "loud.py").write_text(f"import sys\n{PROGRAM}\nsys.stderr.write('x' * 1_000_000)\n")
+    path = os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))
+    nodes = PreloadedNodes("loud", {**os.environ, "PYTHONPATH": path})
+    try:
+        assert isinstance(start(nodes, tmp_path, "0"), int)
+    finally:
+        nodes.end()
+
+
 def test_more_is_loaded_before_the_next_node(preloaded: PreloadedNodes, tmp_path: Path) -> None:
     preloaded.load("load_more")
     pid = start(preloaded, tmp_path, "0")
