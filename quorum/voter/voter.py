@@ -178,7 +178,7 @@ class RaftVoter:
         self._listener = listener
         self._disk.open()
         try:
-            recovered = await run_unbroken(self._loop, self._disk.recover)
+            recovered = await run_unbroken(self._loop, self._recover)
             self._log = log = recovered.log
             self._applier = self._replay(recovered, listener)
             self._core = RaftCore(
@@ -202,6 +202,12 @@ class RaftVoter:
             if isinstance(error, ConsensusFailed):
                 raise
             raise ConsensusFailed(f"The metadata of this node cannot be loaded: {error}") from error
+
+    def _recover(self) -> RecoveredState:
+        """In the executor."""
+        recovered = self._disk.recover()
+        self._disk.keep_voters(self._voter_ids)
+        return recovered
 
     def _replay(self, recovered: RecoveredState, listener: ConsensusListener) -> CommitApplier:
         log = recovered.log

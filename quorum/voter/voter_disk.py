@@ -1,10 +1,10 @@
 """The folder of one voter: its lock, its journal and its snapshots, and how they fit together."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from ...protocol.ids import ControllerEpoch
+from ...protocol.ids import ControllerEpoch, NodeId
 from ...storage.disk.files import Files, Lock
 from ...storage.disk.rules.disk_errors import ReadError, is_passing
 from ..raft.consensus import ConsensusFailed, Snapshot
@@ -13,6 +13,7 @@ from ..raft.log import RaftLog
 from ..raft.snapshot_transfer import SnapshotWork
 from .journal import Journal
 from .snapshots import SnapshotIntake, Snapshots, SnapshotWriter
+from .stored_voters import keep_voters
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +94,13 @@ class VoterDisk:
             # One that came from the leader gets its name before the journal begins anew behind it.
             log.restart(snapshot.end_offset, snapshot.epoch)
         return RecoveredState(log, snapshot, max(recovered.commit_end, snapshot_end))
+
+    def keep_voters(self, voter_ids: Collection[NodeId]) -> None:
+        """After `recover`. Raises ConsensusFailed when the metadata here are kept by other voters than these."""
+        try:
+            keep_voters(self._files, self._directory, voter_ids, has_metadata=not self.journal.is_empty)
+        except OSError as error:
+            raise ConsensusFailed(f"The voters cannot be noted in {self._directory}: {error}.") from error
 
     def write(
         self, work: Sequence[SnapshotWork], jobs: Sequence[Callable[[], object]], items: Sequence[JournalItem]
