@@ -6,7 +6,7 @@ One object looks after a cluster. Another program finds the same cluster by its 
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
@@ -161,9 +161,13 @@ class LocalCluster:
             with self._lock.held():
                 # Another program may have been faster.
                 _check_none_runs(self.folder)
-                made.note(self._files())
-                write_record(self.folder, tuple(map(_record_of, self.nodes.values())))
-                for node in self.nodes.values():
+                nodes = self.nodes.values()
+                made.note(
+                    (path for node in nodes for path in (node.data, node.log)),
+                    (self.folder / FILE_NAME, *(node.properties for node in nodes)),
+                )
+                write_record(self.folder, tuple(map(_record_of, nodes)))
+                for node in nodes:
                     quorum = self._quorum_settings.get(node.id, {})
                     node.write_properties(self._rewire(node, {**self._settings, **self._settings_of(node), **quorum}))
                     self._start(node)
@@ -183,11 +187,6 @@ class LocalCluster:
                 node.kill()
             self._end_preloaded()
             made.remove()
-
-    def _files(self) -> Iterator[Path]:
-        yield self.folder / FILE_NAME
-        for node in self.nodes.values():
-            yield from (node.data, node.log, node.properties)
 
     def wait_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Waits until every node answers clients and knows all others. Raises NodeFailedError."""

@@ -17,14 +17,16 @@ class NewFiles:
         self._former: dict[Path, bytes] = {}
         self._kept: frozenset[Path] = frozenset()
 
-    def note(self, paths: Iterable[Path]) -> None:
-        """What may be made or changed from now on: folders, and files, which are small where they are there already."""
-        self._paths = tuple(paths)
-        self._former = {path: path.read_bytes() for path in self._paths if path.is_file()}
+    def note(self, made: Iterable[Path], written: Iterable[Path]) -> None:
+        """From now on files and folders may be `made`, which stay where they are there already, and small files be
+        `written` anew."""
+        written = tuple(written)
+        self._paths = (*made, *written)
+        self._former = {path: path.read_bytes() for path in written if path.is_file()}
         self._kept = frozenset(path for path in self._paths if path.exists())
 
     def remove(self) -> None:
-        """And have files that were there as they were. What cannot be removed stays."""
+        """And have what was written as it was. What cannot be removed stays."""
         for path in self._paths:
             with suppress(OSError):
                 if path in self._former:

@@ -11,7 +11,7 @@ def test_new_files_go_and_changed_ones_are_as_they_were(tmp_path: Path) -> None:
     record, log, data = tmp_path / "cluster.json", tmp_path / "node-1.log", tmp_path / "node-1"
     record.write_text("before")
     made = NewFiles(tmp_path)
-    made.note((record, log, data))
+    made.note((log, data), (record,))
     record.write_text("after")
     log.write_text("line")
     data.mkdir()
@@ -23,14 +23,18 @@ def test_new_files_go_and_changed_ones_are_as_they_were(tmp_path: Path) -> None:
 
 
 def test_data_that_were_there_stay(tmp_path: Path) -> None:
-    data = tmp_path / "node-1"
+    data, log = tmp_path / "node-1", tmp_path / "node-1.log"
     data.mkdir()
     (data / "records").write_text("x")
+    log.write_text("one\n")
     made = NewFiles(tmp_path)
-    made.note((data,))
+    made.note((data, log), ())
     (data / "more").write_text("y")
+    log.write_text("one\ntwo\n")
     made.remove()
     assert {path.name for path in data.iterdir()} == {"records", "more"}
+    # Why it failed stands there.
+    assert log.read_text() == "one\ntwo\n"
 
 
 def test_folders_go_unless_another_program_uses_them_too(tmp_path: Path) -> None:
