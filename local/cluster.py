@@ -21,7 +21,6 @@ from .local_node import (
     START_COMMAND,
     LocalNode,
     environment_without_properties,
-    variable_of_property,
     variables_of_properties,
 )
 from .new_files import NewFiles
@@ -77,16 +76,13 @@ class LocalCluster:
         self._settings_of = properties_of or (lambda _node: {})
         self._rewire = rewire
         self._hosts = dict(hosts or {})
-        decided = CLUSTER_KEYS | QUORUM_KEYS if node_count > 1 else CLUSTER_KEYS
-        for key in sorted(decided & self._settings.keys()):
+        for key in sorted(decided_keys(node_count) & self._settings.keys()):
             raise ClusterError(f"{key} is decided by the local cluster for each node and cannot be set")
         self.folder = folder.resolve()
         _check_path(self.folder)
         _check_none_runs(self.folder)
         self._lock = FolderLock(self.folder)
         node_environment = environment_without_properties(os.environ) if environment is None else environment
-        for name in sorted({variable_of_property(key) for key in decided} & node_environment.keys()):
-            raise ClusterError(f"{name} is decided by the local cluster for each node and cannot be set")
         if first_port and first_port + node_count - 1 > PORT_MAX:
             raise ClusterError(f"{node_count} nodes from port {first_port} on need ports above {PORT_MAX}")
         generator = random.Random()
@@ -380,6 +376,11 @@ class LocalCluster:
             if forgotten_id is not None:
                 known.pop(forgotten_id, None)
             write_record(self.folder, tuple(record for _, record in sorted(known.items())))
+
+
+def decided_keys(node_count: int) -> frozenset[str]:
+    """The properties that a cluster of so many nodes decides itself."""
+    return CLUSTER_KEYS | QUORUM_KEYS if node_count > 1 else CLUSTER_KEYS
 
 
 def _check_path(folder: Path) -> None:

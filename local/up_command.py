@@ -11,10 +11,11 @@ from ..client.assignments import parse_assignments
 from ..client.client_properties import is_secret
 from ..client.cores import count_cores
 from ..client.terminal import print_json, print_table, say
-from .cluster import LocalCluster
+from .cluster import LocalCluster, decided_keys
 from .cluster_options import folder_option, json_option, sentences
 from .errors import ClusterError, PortInUseError
 from .foreground import look_after, stop_signals_interrupt, stop_signals_request
+from .local_node import variable_of_property
 from .preloaded_nodes import PreloadedNodes
 
 DEFAULT_PORT: Final = 9092
@@ -71,6 +72,7 @@ def up(
     if shown:
         say(f"--set shows {', '.join(shown)} to every user of this machine, who can read command lines.")
     with sentences(), stop_signals_interrupt():
+        _check_environment(node_count)
         cluster = LocalCluster(
             folder,
             node_count=node_count,
@@ -96,6 +98,14 @@ def up(
             # The address was not printed, or the user wants it to end at once.
             cluster.kill()
             raise
+
+
+def _check_environment(node_count: int) -> None:
+    """Nodes take variables for properties. Raises ClusterError."""
+    for key in sorted(decided_keys(node_count)):
+        name = variable_of_property(key)
+        if name in os.environ:
+            raise ClusterError(f"{name} is set, and {key} is decided by the local cluster for each node")
 
 
 def _show(cluster: LocalCluster) -> None:

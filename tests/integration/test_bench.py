@@ -127,8 +127,8 @@ def test_system_calls_of_a_request_are_counted() -> None:
     with local_penstock().target(is_node_needed=True, is_cluster_needed=False) as target:
         found = system_calls(target, part=20)
     assert all(value is not None and value > 0 for value in found.values()), found
-    # Wait, read, append, answer; and what a node does beside it.
-    assert (found["produce_alone_calls"] or 0) >= 4
+    # Wait, read, append, answer; where the machine is busy the next request is there already, and a wait is saved.
+    assert (found["produce_alone_calls"] or 0) > 3
 
 
 @pytest.mark.parametrize("load", [exposition, listing])

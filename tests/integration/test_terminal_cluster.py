@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from cluster_views import metadata
 from waiting import wait_for
 
@@ -22,10 +23,19 @@ from penstock.client import clock
 from penstock.local.cluster import LocalCluster
 from penstock.local.errors import ClusterError, NodeFailedError
 from penstock.local.processes import identify, send_signal
+from penstock.local.up_command import up
 
 pytestmark = pytest.mark.integration
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 DEADLINE_S = 60
+
+
+@pytest.fixture(autouse=True)
+def hangup_is_not_ignored() -> Iterator[None]:
+    """Where the tests are started by nohup, what they start would ignore it too."""
+    former = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, former)
 
 
 def has_topic(address: str, name: str) -> bool:
@@ -183,6 +193,20 @@ def test_start_that_fails_leaves_nothing_behind_and_ends_with_its_sentence(run: 
         failed = run("up", "--port", taken.getsockname()[1], "--detach", status=1)
     assert "--port 0" in failed.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("node_count", "name"), [(1, "PENSTOCK_LOG_DIRS"), (3, "PENSTOCK_PROCESS_ROLES"), (3, "PENSTOCK_LISTENERS")]
+)
+def test_variable_for_what_the_cluster_decides_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, node_count: int, name: str
+) -> None:
+    monkeypatch.setenv(name, "elsewhere")
+    folder = tmp_path / "new"
+    refused = CliRunner().invoke(up, ["--nodes", str(node_count), "--port", "0", "--data", str(folder)])
+    assert refused.exit_code == 1
+    assert f"{name} is set, and " in refused.output
+    assert not folder.exists()
 
 
 def test_folder_that_cannot_be_made_is_a_sentence(run: Run, tmp_path: Path) -> None:

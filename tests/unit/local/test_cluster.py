@@ -106,14 +106,6 @@ def test_what_would_not_be_one_folder_or_no_text_is_refused(tmp_path: Path) -> N
         LocalCluster(tmp_path / os.fsdecode(b"\xff"))
 
 
-def test_variables_for_what_the_cluster_decides_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match="PENSTOCK_LOG_DIRS is decided"):
-        LocalCluster(tmp_path, environment={"PENSTOCK_LOG_DIRS": "/elsewhere"})
-    with pytest.raises(ClusterError, match="PENSTOCK_PROCESS_ROLES"):
-        LocalCluster(tmp_path, node_count=3, environment={"PENSTOCK_PROCESS_ROLES": "broker"})
-    LocalCluster(tmp_path, environment={"PENSTOCK_PROCESS_ROLES": "broker", "PENSTOCK_NUM_PARTITIONS": "2"})
-
-
 def test_ports_end(tmp_path: Path) -> None:
     LocalCluster(tmp_path, node_count=2, first_port=65_534)
     with pytest.raises(ClusterError, match="ports above 65535"):
