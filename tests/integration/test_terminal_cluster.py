@@ -137,9 +137,10 @@ def test_a_start_that_is_cut_off_leaves_no_node_that_is_in_no_record(
 ) -> None:
     folder = tmp_path / "cut-off"
     command = [sys.executable, "-P", "-m", "penstock", "up", "--port", "0", "--data", str(folder)]
-    with subprocess.Popen(
+    process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path, env=environment()
-    ) as process:
+    )
+    try:
         stat = Path(f"/proc/{process.pid}/stat")
         # It has asked for the first node, and waits for its process id.
         wait_for(
@@ -153,13 +154,14 @@ def test_a_start_that_is_cut_off_leaves_no_node_that_is_in_no_record(
             process.send_signal(number)
             return process.poll() is not None
 
-        wait_for(has_ended, "the command ends", interval_s=0.002)
+        wait_for(has_ended, "the command ends", interval_s=0.002, timeout_s=DEADLINE_S)
         assert process.returncode != 0
-    if (folder / "cluster.json").exists():
-        run("down", "--data", folder)
-    try:
+        if (folder / "cluster.json").exists():
+            run("down", "--data", folder)
         wait_for(lambda: not processes_in(tmp_path), "no process is left", timeout_s=10)
     finally:
+        process.kill()
+        process.wait()
         for pid in processes_in(tmp_path):
             os.kill(pid, signal.SIGKILL)
 
