@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from ..protocol.no_quorum import node_names
 from .errors import ClusterError
 from .local_node import LocalNode, parse_voter_ids
 from .ports import find_free
@@ -60,14 +61,10 @@ def check_voters(nodes: Sequence[LocalNode], settings_of: Callable[[LocalNode], 
         if set(former) != set(voters):
             more = " or more" if len(former) == VOTERS_MAX else ""
             raise ClusterError(
-                f"the cluster in {node.data.parent} keeps its metadata on {_named(former)}, and with {_counted(nodes)} "
-                f"it would keep them on {_named(voters)}: start it with {_counted(former)}{more}, or another one in "
-                f"another folder"
+                f"the cluster in {node.data.parent} keeps its metadata on {node_names(former)}, and with "
+                f"{_counted(nodes)} it would keep them on {node_names(voters)}: start it with {_counted(former)}"
+                f"{more}, or another one in another folder"
             )
-
-
-def _named(node_ids: Sequence[int]) -> str:
-    return f"node{'s' if len(node_ids) > 1 else ''} {', '.join(map(str, node_ids))}"
 
 
 def _counted(of: Sequence[object]) -> str:

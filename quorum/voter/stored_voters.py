@@ -13,6 +13,7 @@ from collections.abc import Collection
 from typing import Final
 
 from ...protocol.ids import NodeId
+from ...protocol.no_quorum import node_names
 from ...storage.disk.files import Files
 from ..raft.consensus import ConsensusFailed
 
@@ -31,8 +32,8 @@ def keep_voters(files: Files, directory: str, voter_ids: Collection[NodeId], *, 
         kept_by = _decode(files.read(path), path)
         if kept_by != set(voter_ids):
             raise ConsensusFailed(
-                f"The metadata in {directory} are kept by {_named(kept_by)}, and controller.quorum.voters names "
-                f"{_named(voter_ids)}: other voters could lack what those have committed, so voters do not change."
+                f"The metadata in {directory} are kept by {node_names(kept_by)}, and controller.quorum.voters names "
+                f"{node_names(voter_ids)}: other voters could lack what those have committed, so voters do not change."
             )
         return
     files.write_atomically(path, f"{_VERSION}\n{_VOTERS}{','.join(map(str, sorted(voter_ids)))}\n".encode())
@@ -48,7 +49,3 @@ def _decode(data: bytes, path: str) -> set[int]:
         return {int(voter_id) for voter_id in told.removeprefix(_VOTERS).split(",")}
     except ValueError as error:
         raise ConsensusFailed(f"{path} cannot be read: {error}.") from None
-
-
-def _named(voter_ids: Collection[int]) -> str:
-    return f"node{'s' if len(voter_ids) > 1 else ''} {', '.join(map(str, sorted(voter_ids)))}"

@@ -74,7 +74,7 @@ def with_metadata(folder: Path, node_count: int) -> None:
         (
             3,
             1,
-            "keeps its metadata on nodes 1, 2, 3, and with 1 node .* on node 1: start it with 3 nodes or more",
+            "keeps its metadata on nodes 1, 2 and 3, and with 1 node .* on node 1: start it with 3 nodes or more",
         ),
         (1, 3, "keeps its metadata on node 1, and with 3 nodes .* start it with 1 node, or"),
         (3, 2, "start it with 3 nodes or more"),

@@ -34,7 +34,7 @@ def test_voters_are_noted_durably_and_in_any_order(files: MemoryFiles) -> None:
 @pytest.mark.parametrize("voter_ids", [(1,), (1, 2), (1, 2, 4), (1, 2, 3, 4)])
 def test_other_voters_are_refused(files: MemoryFiles, voter_ids: tuple[int, ...]) -> None:
     keep(files, 1, 2, 3)
-    with pytest.raises(ConsensusFailed, match=r"kept by nodes 1, 2, 3, and controller\.quorum\.voters names node"):
+    with pytest.raises(ConsensusFailed, match=r"kept by nodes 1, 2 and 3, and controller\.quorum\.voters names node"):
         keep(files, *voter_ids)
     keep(files, 1, 2, 3)
 
