@@ -36,6 +36,9 @@ class Logs(Protocol):
         """Raises OSError when the log directory (existing or chosen) fails or is full; KafkaError when the log there
         belongs to another topic id; CorruptData when its files are not a log."""
 
+    def not_counted_on(self) -> Iterable[tuple[str, int]]:
+        """Partitions whose logs are there and cannot be opened, for good or for seconds."""
+
     def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:
         """Discards a log's records from `damage_offset` on (None: from the damage found at opening), or a whole log
         that cannot be opened. Such a log is `offline` until it is opened again, the other no more. Returns False if

@@ -371,7 +371,19 @@ class ReplicaManager:
         logger.error("Failed to open log, partition is offline: topic=%s partition=%d error=%s", topic, index, error)
 
     def retry_offline_partitions(self) -> None:
-        """Hosts partitions whose logs were reopened, and retries what a full disk refused; called periodically."""
+        """Hosts partitions whose logs were reopened, and retries what a full disk refused; called periodically.
+
+        A log that turned out not to be readable while it was repaired is repaired as a whole: the metadata had been
+        told before that it is lost, so that no change of them is to come.
+        """
+        for topic, index in self._logs.not_counted_on():
+            registration = self._image.topics.partition(topic, index)
+            if (
+                registration is not None
+                and self.node_id in registration.replicas
+                and may_repair(registration, self.node_id, is_hosted=False)
+            ):
+                self._begin_repair(topic, index)
         for (topic, index), offline in self._logs.offline.retries().items():
             found = self._image.topics.by_name.get(topic)
             registration = self._image.topics.partition(topic, index)

@@ -28,8 +28,9 @@ logger = logging.getLogger(__name__)
 # Folders in a log directory that are not partitions of topics.
 _NOT_LOGS: Final = frozenset({"__cluster_metadata-0", "remote-log-index-cache", "lost+found"})
 
-# Tries to open a log that fail at a read, before its replica counts as lost.
+# Tries to open a log that fail at a read, before its replica counts as lost: it is tried seldom from then on.
 _READS: Final = 8
+_TURNS_BETWEEN_MAX: Final = 64
 
 
 class LogFolder(Struct, frozen=True, kw_only=True):
@@ -72,17 +73,27 @@ class PostponedLog(Struct, frozen=True, kw_only=True):
     settings: OpenSettings
     # How many times in a row a read failed.
     failed_reads: int = 0
+    # The turn of the retries in which it is tried next.
+    turn: int = 0
     # Where it is to end, however much of it is found to be intact: no CRC covers all that may be damaged.
     cut_offset: int | None = None
 
-    def after(self, error: OSError) -> Self | None:
-        """The next try after this one failed, None when the log is to count as one that cannot be read.
+    @property
+    def counts_as_lost(self) -> bool:
+        """It has not been readable for so long that another replica is to take its place."""
+        return self.failed_reads >= _READS
 
-        A shortage is over sometime. A read may fail once, and succeed when it is tried again.
+    def after(self, error: OSError, turn: int) -> Self:
+        """The next try, after this one failed in `turn`.
+
+        A shortage is over sometime. A read may fail once, and succeed when it is tried again. To try it can mean to
+        read all that there is: of a log that counts as lost the pauses get longer.
         """
         if not isinstance(error, ReadError):
-            return replace(self, failed_reads=0)
-        return None if self.failed_reads == _READS - 1 else replace(self, failed_reads=self.failed_reads + 1)
+            return replace(self, failed_reads=0, turn=turn)
+        failed_reads = self.failed_reads + 1
+        pause = min(2 ** max(0, failed_reads - _READS), _TURNS_BETWEEN_MAX)
+        return replace(self, failed_reads=failed_reads, turn=turn + pause)
 
 
 def find_folders(files: Files, directory: LogDirectory) -> FoundFolders:

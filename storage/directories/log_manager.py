@@ -241,6 +241,16 @@ class LogManager:
         self.directories.limit_before_restart(log)
         log.truncate_fully_and_start_at(offset, producers, now_ms, tiered=tiered)
 
+    def not_counted_on(self) -> list[TopicPartition]:
+        """Those whose folders could not be opened, for good or for seconds: `begin_repair` sets them aside."""
+        return [
+            key
+            for directory in self.directories
+            if directory.is_online
+            for key in directory.unopened
+            if not self.offline.is_retried(key)
+        ]
+
     def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:
         """Give up what a damaged log has from its damage on; one that could not be opened is set aside as a whole.
 

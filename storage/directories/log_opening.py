@@ -85,6 +85,8 @@ class LogOpening:
         self._recovery_threads = recovery_threads
         # Of `load`. A log that is postponed since then and deleted meanwhile is moved aside by `LogManager.delete`.
         self._is_stray: Callable[[str, int, TopicId | None], bool] = lambda *_: False
+        # Calls of `open_postponed`.
+        self._turn = 0
 
     async def load(
         self,
@@ -154,7 +156,10 @@ class LogOpening:
 
     async def open_postponed(self, loop: AbstractEventLoop) -> None:
         """Open what could not be opened at `load`, and what is being repaired: then `get_or_create` finds it."""
+        self._turn += 1
         for key, postponed in self._offline.postponed().items():
+            if postponed.turn > self._turn:
+                continue
             opening, log = await self._open_again(loop, postponed)
             if self._offline.postponed_log(key) is postponed:
                 self._offline.on_reopened(key)
@@ -277,12 +282,15 @@ class LogOpening:
                     self._truncate({log: opening.cut_offset})
             if log.damage is not None:
                 logger.error("Log is damaged: partition=%s damage=%s", log.name, log.damage)
-        elif isinstance(log, CorruptData) or (later := opening.after(log)) is None:
+        elif isinstance(log, CorruptData):
             logger.error("Failed to open log: partition=%s reason=%s", folder_name(*key), log)
             self._offline.fail(key, OSError(EIO, str(log)))
             directory.unopened.add(key)
         else:
-            if later.failed_reads:
+            later = opening.after(log, self._turn)
+            if later.counts_as_lost and not opening.counts_as_lost:
+                logger.error("Failed to open log: partition=%s reason=%s", folder_name(*key), log)
+            elif later.failed_reads and not later.counts_as_lost:
                 logger.warning("Failed to open log, retrying: partition=%s reason=%s", folder_name(*key), log)
             directory.unopened.add(key)
             self._offline.postpone(key, log, later)

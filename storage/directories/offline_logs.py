@@ -2,8 +2,9 @@
 
 state      the log                                           get_or_create    left by
 failed     its directory failed, or it is not a sound log    raises           a repair, deletion
+lost       could not be read for seconds, is tried seldom    raises           reopened, failed, a repair, deletion
 refused    a full disk, say, kept it from being made         tries again      the partition hosted, deletion
-reopening  is opened again by `LogManager.open_postponed`    raises           reopened, failed, deletion
+reopening  is opened again by `LogManager.open_postponed`    raises           reopened, failed, lost, deletion
 reopened   is open, and its partition is not hosted yet      returns the log  the partition hosted, deletion
 
 The log manager enters what fails while it loads, repairs or loses a directory; the replica manager what fails when it
@@ -23,6 +24,7 @@ from .rules.checkpoints import TopicPartition
 
 class OfflineState(Enum):
     FAILED = "failed"
+    LOST = "lost"
     REFUSED = "refused"
     REOPENING = "reopening"
     REOPENED = "reopened"
@@ -35,7 +37,7 @@ class OfflineLog(Struct, frozen=True, kw_only=True):
     is_new: bool = False
     """The partition never had a log (state refused)."""
     postponed: PostponedLog | None = None
-    """How it is opened again (state reopening)."""
+    """How it is opened again (states reopening and lost)."""
 
 
 class OfflineLogs:
@@ -55,7 +57,8 @@ class OfflineLogs:
         self._logs[key] = OfflineLog(state=OfflineState.REFUSED, error=error, is_new=is_new)
 
     def postpone(self, key: TopicPartition, error: OSError, postponed: PostponedLog) -> None:
-        self._logs[key] = OfflineLog(state=OfflineState.REOPENING, error=error, postponed=postponed)
+        state = OfflineState.LOST if postponed.counts_as_lost else OfflineState.REOPENING
+        self._logs[key] = OfflineLog(state=state, error=error, postponed=postponed)
 
     def on_reopened(self, key: TopicPartition) -> None:
         self._logs[key] = OfflineLog(state=OfflineState.REOPENED, error=self._logs[key].error)
@@ -65,14 +68,14 @@ class OfflineLogs:
         self._logs.pop(key, None)
 
     def is_retried(self, key: TopicPartition) -> bool:
-        """True unless it failed for good: a look later may find it open."""
+        """True unless it is not to be counted on any more: a look soon may find it open."""
         found = self._logs.get(key)
-        return found is not None and found.state is not OfflineState.FAILED
+        return found is not None and found.state not in (OfflineState.FAILED, OfflineState.LOST)
 
     def check(self, key: TopicPartition) -> None:
         """Raises the reason of a log that is not to be opened or made by `LogManager.get_or_create`."""
         found = self._logs.get(key)
-        if found is not None and found.state in (OfflineState.FAILED, OfflineState.REOPENING):
+        if found is not None and found.state not in (OfflineState.REFUSED, OfflineState.REOPENED):
             raise found.error
 
     def postponed(self) -> dict[TopicPartition, PostponedLog]:

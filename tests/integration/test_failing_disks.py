@@ -53,6 +53,7 @@ PROPERTIES = {
     "leader.imbalance.check.interval.seconds": "1",
 }
 RECORDS = 2_000
+LOG_SHOWN_BYTES = 10_000
 ROUNDS = int(os.environ.get("PENSTOCK_TEST_FAULTS", "1"))
 COUNTED = (
     "kafka_log_logmanager_offlinelogdirectorycount",
@@ -256,6 +257,7 @@ def test_a_failing_disk_of_one_of_three_loses_nothing_acknowledged(tmp_path: Pat
         if trouble.needs_disk:
             disk = stack.enter_context(small_disk(tmp_path, size_bytes=DISK_BYTES, kind="ext4"))
         world = World(tmp_path / "cluster", disk)
+        stack.callback(lambda: sys.stdout.write(world.victim.log.read_text()[-LOG_SHOWN_BYTES:]))
         stack.callback(world.cluster.kill)
         world.start({"segment.bytes": str(SEGMENT_BYTES), **trouble.config})
         figures = Figures()

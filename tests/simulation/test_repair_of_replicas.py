@@ -121,6 +121,26 @@ def test_read_error_of_a_leader_hands_over_and_is_repaired() -> None:
     run(scenario)
 
 
+def test_a_replica_that_cannot_be_read_while_it_is_repaired_is_fetched_anew() -> None:
+    async def scenario(world: World) -> None:
+        async with world.asking(2) as leader:
+            await create(leader, 2, 1, 3)
+            await produce_some(leader, BATCHES)
+        await world.wait_equal(1, 2, 3)
+        await world.stop(3)
+        await world.wait_in_sync(1, 2)
+        world.disks[3].remove_tree(FOLDER)
+        world.disks[2].fail("read", under=SEGMENT, count=None)
+        await world.start(3)
+        # Nothing changes in the metadata any more that the repair could wait for.
+        await world.wait_in_sync(1, 2, 3)
+        assert any(name.endswith("-stray") for name in world.disks[2].list_directory("/data"))
+        world.disks[2].heal()
+        await world.wait_equal(1, 2, 3)
+
+    run(scenario)
+
+
 def test_damage_found_at_start_is_repaired_from_the_leader() -> None:
     async def scenario(world: World) -> None:
         async with world.asking(2) as leader:

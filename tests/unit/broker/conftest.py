@@ -115,6 +115,9 @@ class Logs:
             )
         return log
 
+    def not_counted_on(self) -> Iterable[tuple[str, int]]:
+        return ()
+
     def delete(self, topic: str, partition: int) -> None:
         self.offline.forget((topic, partition))
         log = self._logs.pop((topic, partition), None)

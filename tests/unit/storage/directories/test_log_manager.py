@@ -21,7 +21,7 @@ from penstock.storage.directories.directory_choice import PREFERENCES_MAX
 from penstock.storage.directories.rules.checkpoints import CLEANER_OFFSETS, encode_offsets
 from penstock.storage.directories.rules.clean_shutdown import CLEAN_SHUTDOWN_FILE
 from penstock.storage.disk.memory_nodes import Operation
-from penstock.storage.disk.rules.disk_errors import ClosedError, leaves_directory_usable
+from penstock.storage.disk.rules.disk_errors import ClosedError
 from penstock.storage.log.log import Log
 from penstock.storage.log.rules.config import LogConfig
 from penstock.storage.log.rules.control_records import write_end_transaction_marker
@@ -608,15 +608,33 @@ def test_a_log_that_cannot_be_read_at_all_counts_as_lost_in_the_end() -> None:
         node.files.fail("read", under="/data/flights-0/00000000000000000000.log", count=None)
         node.start()
         tries = 0
-        while True:
-            with pytest.raises(OSError) as refused:
+        while not node.manager.not_counted_on():
+            with pytest.raises(OSError, match="cannot be read"):
                 node.log("flights")
-            if not leaves_directory_usable(refused.value):
-                break
             tries += 1
             node.loop.run(node.manager.open_postponed(node.loop))
         assert tries == 7
         assert node.manager.begin_repair("flights", 0, None)
+        assert not node.manager.not_counted_on()
+
+
+def test_a_log_that_counts_as_lost_is_there_again_when_it_can_be_read() -> None:
+    """Nothing may be there to repair it from. A try can cost as much as a recovery: they become rare."""
+    with node_disk() as node:
+        node.start()
+        append(node.log("flights"))
+        node.files.kill()
+        reads = 30
+        node.files.fail("read", under="/data/flights-0/00000000000000000000.log", count=reads)
+        node.start()
+        turns = 0
+        while "flights" not in (log.topic for log in node.manager.logs):
+            turns += 1
+            node.loop.run(node.manager.open_postponed(node.loop))
+            assert turns < 64 * reads
+        assert turns > 10 * reads
+        assert node.log("flights").log_end_offset == 1
+        assert not node.manager.not_counted_on()
 
 
 def test_shortage_at_the_stop_leaves_no_mark_and_takes_no_directory_offline() -> None:
