@@ -97,7 +97,7 @@ def metadata_response(
             MetadataResponseBroker(
                 node_id=BrokerId(broker.id), host=broker.host, port=i32(broker.port), rack=broker.rack
             )
-            for broker in view.brokers
+            for broker in view.brokers_or_own
         ),
         cluster_id=image.cluster_id,
         controller_id=BrokerId(view.controller_id),

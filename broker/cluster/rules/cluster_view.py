@@ -56,6 +56,15 @@ class ClusterView:
         )
 
     @property
+    def brokers_or_own(self) -> tuple[BrokerAddress, ...]:
+        """`brokers`, and without any the one that answers: it is about to stop, or was fenced.
+
+        librdkafka (2.10 to 2.16) whose metadata name a topic and no broker asks never again.
+        """
+        own = self._addresses.get(self._own_id)
+        return self.brokers or (() if own is None else (own,))
+
+    @property
     def all_brokers(self) -> tuple[BrokerAddress, ...]:
         """Fenced ones too."""
         return tuple(self._addresses.values())

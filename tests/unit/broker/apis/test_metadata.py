@@ -334,6 +334,19 @@ def test_a_broker_that_has_just_been_fenced_is_still_listed_and_leads_nothing() 
     assert asking.ask(ALL).brokers == ()
 
 
+def test_a_broker_that_knows_of_no_unfenced_one_lists_itself_and_leads_nothing() -> None:
+    """With topics and no brokers librdkafka asks never again (its issue 5301)."""
+    asking = Asking()
+    asking.metadata.node_id = NodeId(1)
+    asking.metadata.image = grown(
+        IMAGE, BrokerRegistrationChangeRecord(broker_id=NodeId(1), broker_epoch=BrokerEpoch(1), is_fenced=True)
+    )
+    answer = asking.ask(ALL)
+    assert [(one.node_id, one.host, one.port) for one in answer.brokers] == [(1, "here", 9092)]
+    assert answer.controller_id == -1
+    assert {partition.leader_id for topic in answer.topics for partition in topic.partitions} == {-1}
+
+
 def test_missing_topics_are_created_where_the_request_allows_it() -> None:
     asking = Asking(creates=True)
     assert summary(asking.ask(asked("new")).topics[0])[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -6,7 +6,7 @@ from typed_ids import node_ids
 
 from penstock.broker.cluster.rules.cluster_view import BrokerAddress, ClusterView
 from penstock.protocol.errors import ErrorCode
-from penstock.protocol.ids import BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch
+from penstock.protocol.ids import NO_NODE, BrokerEpoch, LeaderEpoch, NodeId, PartitionEpoch
 from penstock.quorum.metadata.image import BrokerRegistration, MetadataImage, PartitionRegistration
 from penstock.quorum.metadata.records import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, Endpoint
 
@@ -37,8 +37,8 @@ def partition(*replicas: int, leader: int, lost: int | None = None) -> Partition
     )
 
 
-def view(*brokers: BrokerRegistration, listener: str = "PLAINTEXT") -> ClusterView:
-    return ClusterView(MetadataImage(brokers={one.id: one for one in brokers}), listener)
+def view(*brokers: BrokerRegistration, listener: str = "PLAINTEXT", own_id: int = NO_NODE) -> ClusterView:
+    return ClusterView(MetadataImage(brokers={one.id: one for one in brokers}), listener, NodeId(own_id))
 
 
 def test_each_listener_sees_its_own_addresses() -> None:
@@ -50,6 +50,13 @@ def test_fenced_brokers_are_seen_only_by_those_who_ask() -> None:
     cluster = view(broker(1, "PLAINTEXT", is_fenced=True), broker(2, "PLAINTEXT"))
     assert [one.id for one in cluster.brokers] == [2]
     assert [one.id for one in cluster.all_brokers] == [1, 2]
+
+
+def test_a_broker_that_answers_is_seen_in_place_of_none() -> None:
+    own, other = broker(1, "PLAINTEXT", is_fenced=True), broker(2, "PLAINTEXT")
+    assert [one.id for one in view(own, other, own_id=1).brokers_or_own] == [2]
+    assert [one.id for one in view(own, own_id=1).brokers_or_own] == [1]
+    assert view(own).brokers_or_own == view(own, own_id=1, listener="OTHER").brokers_or_own == ()
 
 
 def test_controller_is_a_live_broker() -> None:
