@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 
 import pytest
 from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
@@ -118,6 +119,31 @@ def test_parked_fetch_is_answered_when_the_node_stops() -> None:
             response = await fetching
             assert isinstance(response, FetchResponse)
             assert response.error_code == 0
+
+    run(scenario)
+
+
+def test_clients_are_told_of_a_broker_until_the_only_one_has_stopped() -> None:
+    """librdkafka asks never again when it was told of topics and of no broker (its issue 5301)."""
+
+    async def scenario() -> None:
+        answers: list[MetadataResponse] = []
+
+        async def ask_on(port: int) -> None:
+            with suppress(ConnectionError):
+                async with await connect("127.0.0.1", port) as connection:
+                    while True:
+                        answers.append(await describe(connection, "t"))
+
+        async with World().running() as (node, connection):
+            assert await create_topic(connection, "t") == ErrorCode.NONE
+            asking = asyncio.create_task(ask_on(node.bound_ports["PLAINTEXT"]))
+            await loop_until(lambda: len(answers) > 0, "an answer")
+        await asking
+        assert all(answer.brokers for answer in answers)
+        # It says that it goes, and is asked until its connections are closed.
+        assert answers[-1].controller_id == -1
+        assert answers[-1].topics[0].partitions[0].leader_id == -1
 
     run(scenario)
 
