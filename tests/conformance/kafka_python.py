@@ -156,4 +156,6 @@ def _environment(source: Path, work: Path, bootstrap: str) -> dict[str, str]:
         "ZOOKEEPER_URI": "none://none:1",
         "KAFKA_ROOT": str(work),
         "PYTHONPATH": str(source),
+        # Options for this project's pytest are not for theirs.
+        "PYTEST_ADDOPTS": "",
     }

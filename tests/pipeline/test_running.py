@@ -128,7 +128,9 @@ def test_sigterm_finishes_the_batch_and_the_next_run_goes_on(bootstrap: str, tmp
         process.terminate()
         process.wait()
         assert "stopping after this batch" in process.told
-        assert "Exception" not in process.told
+        assert "lake: ended" in process.told
+        # Not "Exception": Spark logs one about a task of the next batch that was cut short while it stops.
+        assert "Traceback" not in process.told
     rows = pyarrow.dataset.dataset(str(tmp_path / "table"), partitioning="hive").count_rows()
     done = committed_batches(commits)
     assert 2 <= done < 31

@@ -11,7 +11,7 @@ from memory_node import end_offset, fetch_from
 from replicating_nodes import TOPIC, World, create, leads, produce_some, run
 from waiting import loop_until
 
-from penstock.broker.node import assignments_manager
+from penstock.broker.node import assignments_manager, server
 from penstock.broker.replicas.partition import Partition
 from penstock.broker.replicas.rules.follower_progress import SUSPICIOUS_COUNT
 from penstock.protocol.batches import HEADER_SIZE, is_crc_valid, iterate_headers
@@ -28,6 +28,7 @@ BATCHES = 10
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assignments_manager, "LOST_AGAIN_S", 0.05)
+    monkeypatch.setattr(server, "ROOM_CHECK_S", 0.05)
 
 
 def rot(world: World, node_id: int, batch: int) -> None:
