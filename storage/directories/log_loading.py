@@ -30,7 +30,8 @@ _NOT_LOGS: Final = frozenset({"__cluster_metadata-0", "remote-log-index-cache", 
 
 # Tries to open a log that fail at a read, before its replica counts as lost: it is tried seldom from then on.
 _READS: Final = 8
-_TURNS_BETWEEN_MAX: Final = 64
+# Of the pause between two tries from then on: to 64 turns.
+_DOUBLINGS_MAX: Final = 6
 
 
 class LogFolder(Struct, frozen=True, kw_only=True):
@@ -92,8 +93,8 @@ class PostponedLog(Struct, frozen=True, kw_only=True):
         if not isinstance(error, ReadError):
             return replace(self, failed_reads=0, turn=turn)
         failed_reads = self.failed_reads + 1
-        pause = min(2 ** max(0, failed_reads - _READS), _TURNS_BETWEEN_MAX)
-        return replace(self, failed_reads=failed_reads, turn=turn + pause)
+        doublings = min(max(0, failed_reads - _READS), _DOUBLINGS_MAX)
+        return replace(self, failed_reads=failed_reads, turn=turn + 2**doublings)
 
 
 def find_folders(files: Files, directory: LogDirectory) -> FoundFolders:

@@ -168,6 +168,9 @@ class LogOpening:
                     self._register(opening, log)
                     if isinstance(log, Log) and log.damage is None:
                         self._limit_cleaned_ends([log])
+            elif isinstance(log, Log):
+                # It was deleted, or set aside to be repaired as a whole, while it was opened.
+                log.close_files()
 
     def reopen(self, log: Log, damage_offset: int) -> None:
         """Close a log, and have it opened again as `open_postponed` is called: recovered from the segment of

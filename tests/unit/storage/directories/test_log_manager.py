@@ -637,6 +637,33 @@ def test_a_log_that_counts_as_lost_is_there_again_when_it_can_be_read() -> None:
         assert not node.manager.not_counted_on()
 
 
+@pytest.mark.parametrize("turns", range(0, 24, 3))
+def test_a_lost_log_may_be_set_aside_while_it_is_opened(turns: int) -> None:
+    with node_disk() as node:
+        node.start()
+        append(node.log("flights"))
+        node.files.kill()
+        node.files.fail("read", under="/data/flights-0/00000000000000000000.log", count=None)
+        node.start()
+        while not node.manager.not_counted_on():
+            node.loop.run(node.manager.open_postponed(node.loop))
+        node.files.heal()
+
+        async def repair_meanwhile() -> bool:
+            opening = asyncio.create_task(node.manager.open_postponed(node.loop))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            is_set_aside = node.manager.begin_repair("flights", 0, None)
+            await opening
+            return is_set_aside
+
+        is_set_aside = node.loop.run(repair_meanwhile())
+        log = node.log("flights")
+        assert log.log_end_offset == (0 if is_set_aside else 1)
+        append(log)
+        assert any("-stray" in name for name in node.names()) is is_set_aside
+
+
 def test_shortage_at_the_stop_leaves_no_mark_and_takes_no_directory_offline() -> None:
     with node_disk() as node:
         node.start()
