@@ -91,6 +91,8 @@ class LogManager:
             delete_delay_ms=(default_config or LogConfig()).file_delete_delay_ms,
             recovery_threads=lambda: self._recovery_threads,
         )
+        # In this process.
+        self._set_aside: set[TopicPartition] = set()
         # Where the last try to make a log failed.
         self._half_made: dict[TopicPartition, LogDirectory] = {}
         self._is_loaded = False
@@ -242,13 +244,16 @@ class LogManager:
         log.truncate_fully_and_start_at(offset, producers, now_ms, tiered=tiered)
 
     def not_counted_on(self) -> list[TopicPartition]:
-        """Those whose folders could not be opened, for good or for seconds: `begin_repair` sets them aside."""
+        """Those whose folders could not be opened, for good or for seconds: `begin_repair` sets them aside.
+
+        Without those that were set aside before: folders would pile up on a disk that goes on to fail.
+        """
         return [
             key
             for directory in self.directories
             if directory.is_online
             for key in directory.unopened
-            if not self.offline.is_retried(key)
+            if key not in self._set_aside and not self.offline.is_retried(key)
         ]
 
     def begin_repair(self, topic: str, partition: int, damage_offset: int | None) -> bool:
@@ -267,6 +272,7 @@ class LogManager:
             has_folder = any(one.is_online and key in one.unopened for one in self.directories)
             if self.offline.is_retried(key) or not has_folder:
                 return False
+            self._set_aside.add(key)
             self.delete(topic, partition)
             self.offline.refuse(key, being_repaired(key), is_new=False)
             return True

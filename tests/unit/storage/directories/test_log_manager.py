@@ -616,6 +616,18 @@ def test_a_log_that_cannot_be_read_at_all_counts_as_lost_in_the_end() -> None:
         assert tries == 7
         assert node.manager.begin_repair("flights", 0, None)
         assert not node.manager.not_counted_on()
+        # What is fetched in its place cannot be read either: a second folder is not set aside, nor a third.
+        append(node.log("flights"))
+        assert node.manager.begin_repair("flights", 0, 0)
+        for _ in range(20):
+            node.loop.run(node.manager.open_postponed(node.loop))
+        assert not node.manager.offline.is_retried(("flights", 0))
+        assert not node.manager.not_counted_on()
+        assert len([name for name in node.names() if name.endswith("-stray")]) == 1
+        node.files.heal()
+        for _ in range(100):
+            node.loop.run(node.manager.open_postponed(node.loop))
+        assert node.log("flights").log_end_offset == 0
 
 
 def test_a_log_that_counts_as_lost_is_there_again_when_it_can_be_read() -> None:
