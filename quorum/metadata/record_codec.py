@@ -33,6 +33,9 @@ _NESTED: Mapping[str, type[Struct]] = {
     "entity": ClientQuotaEntity,
 }
 
+# Of fields without a conversion.
+_PLAIN = frozenset({int, str, bool, bytes, float, NoneType})
+
 # As many ids as a broker has topics in use together; the records of one topic share one object.
 _KNOWN_IDS = 4096
 # Partitions that lie on the same brokers, in the same order, share their lists.
@@ -96,8 +99,18 @@ class _Layout:
                 unknown[number] = content
                 continue
             name, convert = field
-            values[name] = content if convert is None or content is None else convert(content)
-        return self.cls(**values, unknown_fields=unknown) if unknown else self.cls(**values)
+            if convert is not None:
+                values[name] = None if content is None else convert(content)
+            elif content.__class__ in _PLAIN:
+                values[name] = content
+            else:
+                # By its references CBOR can hold what holds itself, which could not be written again.
+                raise TypeError(f"{name} is of the type {type(content).__name__}")
+        if unknown:
+            # What a later version wrote is kept, and is to be written again.
+            cbor2.dumps(unknown)
+            return self.cls(**values, unknown_fields=unknown)
+        return self.cls(**values)
 
 
 _Conversion = tuple[Callable[[Any], object] | None, Callable[[Any], object] | None]
@@ -181,7 +194,7 @@ def decode_record(item: object) -> MetadataRecord:
         )
     try:
         record: MetadataRecord = layout.decode(encoded)
-    except (*CBOR_ERRORS, AttributeError) as error:
+    except (*CBOR_ERRORS, cbor2.CBOREncodeError, AttributeError) as error:
         raise CorruptData(f"a {layout.cls.__name__} cannot be read: {error}") from error
     return record
 

@@ -122,6 +122,9 @@ def test_unknown_records_are_refused(item: object, sentence: str) -> None:
         entry([2, 0, {0: "t", 1: bytes(15)}]),
         entry([2, 0, {0: "t", 1: 7}]),
         entry([2, 0, {0: "t", 1: "sixteen letters."}]),
+        # Lists that hold themselves: in place of a number, and in a field that a later version may have.
+        bytes.fromhex("83 01 1b0000018bcfe56800 81 83 0f 00 a3 00 01 01 09 02 d81c 81 d81d00"),
+        bytes.fromhex("83 01 1b0000018bcfe56800 81 83 0f 00 a4 00 01 01 09 02 07 1863 d81c 81 d81d00"),
         # A tag that holds itself, where ids are expected: it has no hash.
         bytes.fromhex("83 01 1b0000018bcfe56800 81 83 03 00 a1 07 82 d81cd6d81d00 40"),
     ],
