@@ -49,7 +49,8 @@ def test_no_living_broker_is_fenced_with_the_active_controller_and_no_write_fail
         world = ReplicatedCluster(cluster, assignment=[(4, 5, 6), (5, 6, 4), (6, 4, 5)])
         addresses = [cluster.nodes[one].address for one in BROKERS]
         with world.writer() as writer:
-            for number in range(REPETITIONS):
+            number = 0
+            while number < REPETITIONS:
                 paused_id = active_id(cluster)
                 for other in VOTERS:
                     if other != paused_id:
@@ -58,7 +59,9 @@ def test_no_living_broker_is_fenced_with_the_active_controller_and_no_write_fail
                 writer.wait_acknowledged(RECORDS_BETWEEN_FAULTS, timeout_s=DEADLINE_S)
                 # The phase is part of the fault.
                 clock.pause((number + generator.random()) * PERIOD_S / REPETITIONS)
-                assert active_id(cluster) == paused_id
+                if active_id(cluster) != paused_id:
+                    # On a busy machine it stood still for long enough by itself, and another one leads.
+                    continue
                 cluster.pause_node(paused_id)
                 created = create_topic(addresses[number % 3], f"while-silent-{number}", {0: BROKERS})
                 assert ErrorCode(int(created.error_code)) is ErrorCode.NONE, created.error_message
@@ -68,6 +71,7 @@ def test_no_living_broker_is_fenced_with_the_active_controller_and_no_write_fail
                 writer.wait_acknowledged(RECORDS_BETWEEN_FAULTS, timeout_s=DEADLINE_S)
                 cluster.resume_node(paused_id)
                 wait_for(lambda: all(paused_id in brokers(one) for one in addresses), "it is let in again")  # noqa: B023
+                number += 1
         world.check(writer)
         logs = "".join(node.log.read_text() for node in cluster.nodes.values())
         for broker_id in BROKERS:
