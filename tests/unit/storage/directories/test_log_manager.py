@@ -600,13 +600,18 @@ def test_a_topic_that_is_deleted_while_its_folder_has_no_topic_id_comes_back_emp
         assert node.failures == []
 
 
+def start_unreadable(node: NodeDisk, reads: int | None = None) -> None:
+    """Start a node whose only log fails so many reads, or all."""
+    node.start()
+    append(node.log("flights"))
+    node.files.kill()
+    node.files.fail("read", under="/data/flights-0/00000000000000000000.log", count=reads)
+    node.start()
+
+
 def test_a_log_that_cannot_be_read_at_all_counts_as_lost_in_the_end() -> None:
     with node_disk() as node:
-        node.start()
-        append(node.log("flights"))
-        node.files.kill()
-        node.files.fail("read", under="/data/flights-0/00000000000000000000.log", count=None)
-        node.start()
+        start_unreadable(node)
         tries = 0
         while not node.manager.not_counted_on():
             with pytest.raises(OSError, match="cannot be read"):
@@ -633,12 +638,8 @@ def test_a_log_that_cannot_be_read_at_all_counts_as_lost_in_the_end() -> None:
 def test_a_log_that_counts_as_lost_is_there_again_when_it_can_be_read() -> None:
     """Nothing may be there to repair it from. A try can cost as much as a recovery: they become rare."""
     with node_disk() as node:
-        node.start()
-        append(node.log("flights"))
-        node.files.kill()
         reads = 30
-        node.files.fail("read", under="/data/flights-0/00000000000000000000.log", count=reads)
-        node.start()
+        start_unreadable(node, reads)
         turns = 0
         while "flights" not in (log.topic for log in node.manager.logs):
             turns += 1
@@ -652,11 +653,7 @@ def test_a_log_that_counts_as_lost_is_there_again_when_it_can_be_read() -> None:
 @pytest.mark.parametrize("turns", range(0, 24, 3))
 def test_a_lost_log_may_be_set_aside_while_it_is_opened(turns: int) -> None:
     with node_disk() as node:
-        node.start()
-        append(node.log("flights"))
-        node.files.kill()
-        node.files.fail("read", under="/data/flights-0/00000000000000000000.log", count=None)
-        node.start()
+        start_unreadable(node)
         while not node.manager.not_counted_on():
             node.loop.run(node.manager.open_postponed(node.loop))
         node.files.heal()
